@@ -1,0 +1,59 @@
+"""What the verbs share: the argument parser, kernel references, where results go."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NoReturn
+
+from migrate.cli import USAGE
+from migrate.source import SourceError, neutral
+
+EPILOG_EXITS: Final = (
+    "exit codes: 0 fine, 1 not faithful or a finding, 2 usage or unreadable input, 3 undetermined"
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one sentence."""
+
+    def __init__(self, verb: str, summary: str, examples: Sequence[str]) -> None:
+        lines = ["examples:", *(f"  {example}" for example in examples), "", EPILOG_EXITS]
+        super().__init__(
+            prog=f"migrate {verb}",
+            description=summary[0].upper() + summary[1:] + ".",
+            epilog="\n".join(lines),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {neutral(message)} ({self.prog} --help)", file=sys.stderr)
+        raise SystemExit(USAGE)
+
+
+def reference(text: str) -> tuple[str, str | None]:
+    """`file` or `file::kernel` as file and kernel; raises `SourceError` for an empty part."""
+    file, mark, kernel = text.partition("::")
+    if not file or (mark and not kernel):
+        raise SourceError("is not FILE or FILE::KERNEL", file=text)
+    return file, kernel or None
+
+
+def is_case(text: str) -> bool:
+    """Whether an argument names a case file rather than a kernel."""
+    return Path(text).suffix == ".toml"
+
+
+def emit(data: bytes, output: str | None) -> None:
+    """Write a result to `output`, to standard output without one (or for `-`)."""
+    if output is None or output == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        Path(output).write_bytes(data)
+    except OSError as error:
+        raise SourceError(f"cannot be written: {error.strerror}", file=output) from None

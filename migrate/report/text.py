@@ -1,0 +1,305 @@
+"""A result as text for a terminal or a pipe.
+
+Everything that comes from reviewed files goes through `neutral` into `rich.text.Text`
+objects, which take no markup: a kernel cannot colour, hide or move what is printed.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, TextIO
+
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from migrate.source import neutral
+
+if TYPE_CHECKING:
+    from migrate.results import (
+        Comparison,
+        Construct,
+        ConstructSide,
+        ConstructVerdict,
+        Finding,
+        OutputResult,
+        Run,
+        Severity,
+        Side,
+        Status,
+        Verdict,
+        Witness,
+    )
+    from migrate.source import Source, Span
+
+GLYPHS: Final[dict[ConstructVerdict, tuple[str, str]]] = {
+    "matched": ("✓", "green"),
+    "transformed": ("≈", "green"),
+    "not-needed": ("·", "dim"),
+    "mismapped": ("✗", "bold red"),
+    "missing": ("−", "bold red"),
+    "extra": ("+", "yellow"),
+    "unknown": ("?", "yellow"),
+}
+"""A sign and a style for each construct verdict; the word always stands beside it."""
+
+_VERDICTS: Final[dict[Verdict, str]] = {
+    "faithful": "bold green",
+    "faithful-with-findings": "bold yellow",
+    "not-faithful": "bold red",
+    "undetermined": "bold yellow",
+}
+_SEVERITIES: Final[dict[Severity, str]] = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+_STATUS: Final[dict[Status, str]] = {
+    "pass": "green",
+    "investigate": "yellow",
+    "fail": "bold red",
+    "not-run": "dim",
+}
+_SIDES: Final[dict[Side, str]] = {"cuda": "CUDA", "nki": "NKI"}
+
+PIPE_WIDTH: Final = 120
+EXCERPT_LINES: Final = 3
+
+
+def write(result: Comparison, stream: TextIO, sources: Mapping[str, Source]) -> None:
+    """Print the report to a stream: in colour on a terminal, unless `NO_COLOR` is set."""
+    width = None if stream.isatty() else PIPE_WIDTH
+    console = Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+    _print(result, console, sources)
+
+
+def render(result: Comparison, sources: Mapping[str, Source], *, width: int = PIPE_WIDTH) -> str:
+    """The report as plain text."""
+    stream = io.StringIO()
+    console = Console(
+        file=stream,
+        width=width,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        color_system=None,
+        force_terminal=False,
+    )
+    _print(result, console, sources)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+
+
+def _print(result: Comparison, console: Console, sources: Mapping[str, Source]) -> None:
+    for line in _heading(result):
+        console.print(line)
+    if result.constructs:
+        console.print()
+        for row in _constructs(result.constructs):
+            console.print(row)
+    for finding in result.findings:
+        console.print()
+        for line in _finding(finding, sources, console.width):
+            console.print(line)
+    if result.runs:
+        console.print()
+        console.print(_runs(result.runs))
+    for line in _footer(result):
+        console.print(line)
+
+
+def _heading(result: Comparison) -> Iterator[Text]:
+    target = "".join(
+        f", {word}"
+        for word in (result.nki.target, result.nki.version and f"NKI {result.nki.version}")
+        if word
+    )
+    yield Text.assemble(
+        (neutral(f"{result.cuda.file}::{result.cuda.kernel}"), "bold"),
+        " -> ",
+        (neutral(f"{result.nki.file}::{result.nki.kernel}"), "bold"),
+        neutral(target),
+    )
+    yield Text.assemble(
+        ("verdict  ", "dim"),
+        (result.verdict, _VERDICTS[result.verdict]),
+        f"   confidence {result.confidence:.2f}   correspondence {result.correspondence:.2f}",
+        f"   understood CUDA {_share(result.coverage.cuda)}, NKI {_share(result.coverage.nki)}",
+    )
+    for reason in result.reasons:
+        yield Text(f"  {neutral(reason)}")
+
+
+def _constructs(constructs: tuple[Construct, ...]) -> Iterator[RenderableType]:
+    """A row for each construct, and below it why the verdict is what it is."""
+    names = [f"{neutral(construct.id)} {construct.kind}" for construct in constructs]
+    widths = (
+        max(map(cell_len, ["construct", *names])),
+        max(len(construct.verdict) for construct in constructs) + 2,
+    )
+    yield _row(widths, *(Text(word, "dim") for word in ("construct", "verdict", "CUDA", "NKI")))
+    for name, construct in zip(names, constructs, strict=True):
+        glyph, style = GLYPHS[construct.verdict]
+        verdict = Text(f"{glyph} {construct.verdict}", style)
+        yield _row(widths, Text(name), verdict, _places(construct.cuda), _places(construct.nki))
+        if construct.reason:
+            reason = Text(neutral(construct.reason), "dim")
+            yield Padding(reason, (0, 0, 0, sum(widths) + 4))
+
+
+def _row(widths: tuple[int, int], *cells: Text) -> Table:
+    row = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    for width in widths:
+        row.add_column(width=width, no_wrap=True)
+    for _ in cells[len(widths) :]:
+        row.add_column(ratio=1, overflow="fold")
+    row.add_row(*cells)
+    return row
+
+
+def _places(sides: tuple[ConstructSide, ...]) -> Text:
+    lines = [
+        Text.assemble((f"{side.span.start_line}: ", "dim"), neutral(side.summary)) for side in sides
+    ]
+    return Text("\n").join(lines) if lines else Text("–", "dim")
+
+
+def _finding(finding: Finding, sources: Mapping[str, Source], width: int) -> Iterator[Text]:
+    style = _SEVERITIES[finding.severity]
+    head = Text.assemble(
+        (f"{finding.severity} {finding.rule}", style),
+        (f" [{finding.effect}] ", "dim"),
+        (neutral(finding.message), "bold"),
+    )
+    if finding.suppressed is not None:
+        head.append(f"  (suppressed: {neutral(finding.suppressed)})", "dim")
+    yield head
+    yield from _place(_SIDES[finding.side], finding.span, sources, style, width)
+    for related in finding.related:
+        note = f" {neutral(related.note)}" if related.note else ""
+        yield from _place(f"{_SIDES[related.side]}{note}", related.span, sources, "cyan", width)
+    if finding.witness is not None:
+        yield _witness(finding.witness)
+    if finding.points:
+        yield Text(f"  costs {-finding.points:g} points", "dim")
+
+
+def _place(
+    label: str, span: Span, sources: Mapping[str, Source], style: str, width: int
+) -> Iterator[Text]:
+    """`label file:line:column`, the way there, and the text with what is meant underlined."""
+    yield Text.assemble(("  --> ", "dim"), f"{label} {neutral(str(span))}")
+    for frame in span.via:
+        place = f"{frame.file}:{frame.line}:{frame.column}"
+        yield Text(f"      through {frame.kind} {neutral(frame.name)} at {neutral(place)}", "dim")
+    source = sources.get(span.file)
+    if source is None or span.start_line > source.line_count:
+        return
+    last = span.end_line if span.end_column > 1 else span.end_line - 1
+    last = max(min(last, source.line_count), span.start_line)
+    shown = range(span.start_line, min(last, span.start_line + EXCERPT_LINES - 1) + 1)
+    gutter = len(str(shown[-1]))
+    for number in shown:
+        line = source.line(number)
+        start = span.start_column - 1 if number == span.start_line else _indent(line)
+        end = span.end_column - 1 if number == span.end_line else len(line)
+        before, marked, after = _window(
+            line, min(start, len(line)), min(end, len(line)), max(20, width - gutter - 11)
+        )
+        carets = (" " * cell_len(before), ("^" * max(1, cell_len(marked)), style))
+        for head, rest in (
+            (f"{number:>{gutter}}", (before, marked, after)),
+            (" " * gutter, carets),
+        ):
+            yield Text.assemble((f"  {head} | ", "dim"), *rest, no_wrap=True, overflow="crop")
+    if last > shown[-1]:
+        yield Text(f"  {'':>{gutter}} | ... to line {last}", "dim")
+
+
+def _window(line: str, start: int, end: int, width: int) -> tuple[str, str, str]:
+    """A line before, in and after the marked part: harmless, and `width` characters of it."""
+    first = max(0, start - width // 2) if len(line) > width else 0
+    last = min(len(line), first + width)
+    before = ("..." if first else "") + _flat(line[first:start])
+    marked = _flat(line[start : min(end, last)])
+    after = _flat(line[end:last]) if end < last else ""
+    return before, marked, after + ("..." if last < len(line) else "")
+
+
+def _flat(text: str) -> str:
+    return neutral(text).replace("\t", "    ")
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _witness(witness: Witness) -> Text:
+    sizes = ", ".join(f"{name}={size}" for name, size in sorted(witness.sizes.items()))
+    index = ", ".join(map(str, witness.index))
+    how = {"evaluation": "evaluating both meanings", "run": "running both"}[witness.found_by]
+    return Text(
+        f"  for example {neutral(sizes)} ({neutral(witness.inputs.family)} inputs, seed"
+        f" {witness.inputs.seed}): {neutral(witness.output)}[{index}] is {witness.cuda} in CUDA,"
+        f" {witness.nki} in NKI (by {how})"
+    )
+
+
+def _runs(runs: tuple[Run, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("run", overflow="fold")
+    table.add_column("inputs", overflow="fold")
+    table.add_column("status", no_wrap=True)
+    table.add_column("outputs", overflow="fold")
+    for run in runs:
+        sizes = ", ".join(f"{name}={size}" for name, size in sorted(run.sizes.items()))
+        lines = [Text(neutral(run.reason))] if run.reason else []
+        lines += [Text(_output(output)) for output in run.outputs]
+        table.add_row(
+            Text(neutral(sizes) or "–"),
+            Text(neutral(f"{run.inputs.family} #{run.inputs.seed}")),
+            Text(run.status, _STATUS[run.status]),
+            Text("\n").join(lines),
+        )
+    return table
+
+
+def _output(output: OutputResult) -> str:
+    parts = []
+    if output.mismatched:
+        at = list(output.first_mismatch or ())
+        parts.append(f"{output.mismatched:,} of {output.elements:,} differ, first at {at}")
+    else:
+        parts.append(f"all {output.elements:,} agree")
+    if output.max_abs is not None:
+        parts.append(f"largest difference {output.max_abs:.3g}")
+    if output.allowed is not None:
+        parts.append(f"allowed {output.allowed:.3g}")
+    if output.ambiguous:
+        parts.append(f"{output.ambiguous:,} ambiguous")
+    return f"{neutral(output.name)}: {', '.join(parts)}"
+
+
+def _footer(result: Comparison) -> Iterator[Text]:
+    if result.score.fidelity is not None:
+        parts = [
+            f"{name} {points:.0f}"
+            for name in ("mapping", "hardware", "numerics", "performance")
+            if (points := getattr(result.score, name)) is not None
+        ]
+        yield Text()
+        yield Text.assemble(
+            ("score  ", "dim"),
+            (f"{result.score.fidelity:.0f}", "bold"),
+            f" of 100 ({', '.join(parts)})",
+        )
+    if result.inferred:
+        yield Text()
+        for fact in result.inferred:
+            yield Text(f"inferred: {neutral(fact)}", "dim")
+    if not result.deterministic:
+        yield Text()
+        yield Text("a limit in seconds was reached: another machine may say more", "yellow")
+
+
+def _share(share: float) -> str:
+    # 99.6 % understood must not read as everything.
+    return "100 %" if share == 1.0 else f"{min(99.0, share * 100):.0f} %"

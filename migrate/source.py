@@ -1,0 +1,237 @@
+"""Text under review, and places in it.
+
+Everything the tool says points at a `Span`: lines and columns from 1, columns in
+code points, end exclusive.  `via` is the chain of macro, call, include or embedding
+that led there, outermost first, so that a place inside a helper can still be shown
+with the calls that reached it.
+
+`read` is the only way a reviewed file enters the tool.  It refuses what no kernel is:
+directories, empty and binary files, text that is not UTF-8, and files over
+`MAX_BYTES` (a single 20 MB line costs a parser 17 s and 2.8 GB).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+MAX_BYTES = 4 * 1024 * 1024
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """One step on the way to a span: where a macro was used, a helper was called."""
+
+    kind: Literal["macro", "call", "include", "embedding", "template"]
+    name: str
+    file: str
+    line: int
+    column: int
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """A range of reviewed text.
+
+    Lines and columns count from 1, columns in code points; the end is exclusive.
+    """
+
+    file: str
+    start_line: int
+    start_column: int
+    end_line: int
+    end_column: int
+    via: tuple[Frame, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.start_line}:{self.start_column}"
+
+    def covers(self, line: int) -> bool:
+        """Whether some of the span is on `line` (an end at column 1 is not)."""
+        last = self.end_line if self.end_column > 1 else self.end_line - 1
+        return self.start_line <= line <= max(last, self.start_line)
+
+    def through(self, frame: Frame) -> Span:
+        """The same place, reached through one more (outer) frame."""
+        return msgspec.structs.replace(self, via=(frame, *self.via))
+
+
+class SourceError(Exception):
+    """Input that cannot be read as what it should be.
+
+    `where` is the place to show, `None` where there is only a file; the message is
+    one sentence without the place.
+    """
+
+    def __init__(self, message: str, *, file: str, where: Span | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.where = where
+
+    def __str__(self) -> str:
+        place = str(self.where) if self.where is not None else self.file
+        return f"{neutral(place)}: {neutral(self.message)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file's text with its line table.
+
+    `name` is what the user called the file, and what spans carry.
+    """
+
+    name: str
+    text: str
+    digest: str
+    _starts: tuple[int, ...] = field(repr=False)
+    _encoded_starts: tuple[int, ...] = field(repr=False)
+    _encoded: bytes = field(repr=False)
+
+    @staticmethod
+    def of(text: str, name: str) -> Source:
+        """Wrap text that did not come from a file, after the checks of `read`."""
+        return _source(text.encode("utf-8", "surrogatepass"), name)
+
+    @property
+    def encoded(self) -> bytes:
+        """The text as UTF-8: what byte-based parsers read."""
+        return self._encoded
+
+    @property
+    def line_count(self) -> int:
+        return len(self._starts)
+
+    def line(self, number: int) -> str:
+        """The text of a line, without its end; empty past the last one."""
+        if not 1 <= number <= len(self._starts):
+            return ""
+        start = self._starts[number - 1]
+        end = self._starts[number] if number < len(self._starts) else len(self.text)
+        return self.text[start:end].rstrip("\r\n")
+
+    def span(self, start_byte: int, end_byte: int) -> Span:
+        """The span of a UTF-8 byte range."""
+        first_line, first_column = self._position(start_byte)
+        last_line, last_column = self._position(end_byte)
+        return Span(
+            file=self.name,
+            start_line=first_line,
+            start_column=first_column,
+            end_line=last_line,
+            end_column=last_column,
+        )
+
+    def span_of_lines(
+        self, line: int, byte_column: int, end_line: int, end_byte_column: int
+    ) -> Span:
+        """The span of the positions that Python's `ast` gives.
+
+        `ast` counts lines from 1 and columns in UTF-8 bytes from 0.
+        """
+        return Span(
+            file=self.name,
+            start_line=line,
+            start_column=self._code_points(line, byte_column) + 1,
+            end_line=end_line,
+            end_column=self._code_points(end_line, end_byte_column) + 1,
+        )
+
+    def whole(self) -> Span:
+        """The span of the whole text."""
+        return self.span(0, len(self._encoded))
+
+    def excerpt(self, span: Span) -> str:
+        """The text a span covers."""
+        start = self._starts[span.start_line - 1] + span.start_column - 1
+        end = self._starts[span.end_line - 1] + span.end_column - 1
+        return self.text[start:end]
+
+    def _position(self, byte: int) -> tuple[int, int]:
+        line = bisect_right(self._encoded_starts, byte)
+        return line, self._code_points(line, byte - self._encoded_starts[line - 1]) + 1
+
+    def _code_points(self, line: int, byte_column: int) -> int:
+        start = self._encoded_starts[line - 1]
+        prefix = self._encoded[start : start + byte_column]
+        return byte_column if prefix.isascii() else len(prefix.decode("utf-8", "replace"))
+
+
+def read(path: str | Path, *, name: str | None = None) -> Source:
+    """Read a reviewed file.
+
+    Raises `SourceError` for a missing file, a directory, an empty or binary file, text
+    that is not UTF-8, or a file over `MAX_BYTES`.
+    """
+    shown = name if name is not None else str(path)
+    try:
+        with Path(path).open("rb") as handle:
+            data = handle.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise SourceError("no such file", file=shown) from None
+    except IsADirectoryError:
+        raise SourceError("is a directory, not a file", file=shown) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SourceError(f"cannot be read: {reason}", file=shown) from None
+    return _source(data, shown)
+
+
+def _source(data: bytes, name: str) -> Source:
+    if len(data) > MAX_BYTES:
+        limit = MAX_BYTES // (1024 * 1024)
+        raise SourceError(f"is larger than {limit} MiB, the most that is read", file=name)
+    if not data.strip():
+        raise SourceError("is empty", file=name)
+    if b"\0" in data:
+        raise SourceError("is binary (it has a NUL byte), not source text", file=name)
+    if data.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SourceError(f"line {line} is not UTF-8 text", file=name) from None
+    # Both parsers count lines by "\n" alone (with "\r\n" inside it), so the table does too.
+    starts = [0]
+    encoded_starts = [0]
+    position = text.find("\n")
+    while position != -1:
+        starts.append(position + 1)
+        position = text.find("\n", position + 1)
+    position = data.find(b"\n")
+    while position != -1:
+        encoded_starts.append(position + 1)
+        position = data.find(b"\n", position + 1)
+    return Source(
+        name=name,
+        text=text,
+        digest=hashlib.sha256(data).hexdigest(),
+        _starts=tuple(starts),
+        _encoded_starts=tuple(encoded_starts),
+        _encoded=data,
+    )
+
+
+def neutral(text: str, *, keep_newlines: bool = False) -> str:
+    """Reviewed text made harmless for a terminal: what could act is shown as an escape.
+
+    Control characters (escape sequences among them), format characters (bidi marks,
+    zero-width joiners), surrogates and private-use characters become `\\xNN` / `\\uNNNN`.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    out: list[str] = []
+    for character in text:
+        if character == "\t" or (keep_newlines and character == "\n"):
+            out.append(character)
+        elif unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}:
+            code = ord(character)
+            out.append(f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+        else:
+            out.append(character)
+    return "".join(out)
