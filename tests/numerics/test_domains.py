@@ -1,0 +1,143 @@
+"""What both domains do alike: constants, structure, writes, reductions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from migrate.numerics.bounded import Bounded
+from migrate.numerics.casts import Rule
+from migrate.numerics.domain import Domain
+from migrate.numerics.dtypes import DType
+from migrate.numerics.rounded import Rounded
+
+DOMAINS = [Rounded(), Bounded()]
+both = pytest.mark.parametrize("domain", DOMAINS, ids=["rounded", "bounded"])
+
+
+def elements(domain: Domain[Any], v: Any) -> list[Any]:
+    return domain.to_array(v).astype(np.float64).tolist()
+
+
+@both
+def test_constants_are_rounded_and_wrap(domain: Domain[Any]) -> None:
+    assert elements(domain, domain.constant(0.1, DType.FLOAT32)) == float(np.float32(0.1))
+    assert elements(domain, domain.constant(257.0, DType.BFLOAT16, (2,))) == [256.0, 256.0]
+    assert elements(domain, domain.constant(-1, DType.UINT8)) == 255
+    assert elements(domain, domain.constant(2**31, DType.INT32)) == -(2**31)
+    assert domain.dtype(domain.constant(True, DType.BOOL)) is DType.BOOL
+    with pytest.raises(ValueError, match="not a value of int32"):
+        domain.constant(0.5, DType.INT32)
+
+
+@both
+def test_structure(domain: Domain[Any]) -> None:
+    x = domain.from_array(np.arange(6.0).reshape(2, 3), DType.FLOAT32)
+    assert domain.shape(x) == (2, 3)
+    assert elements(domain, domain.transpose(x, (1, 0))) == [[0, 3], [1, 4], [2, 5]]
+    assert elements(domain, domain.reshape(x, (3, 2))) == [[0, 1], [2, 3], [4, 5]]
+    assert elements(domain, domain.take(x, np.array([[5], [0]]))) == [[5], [0]]
+    assert domain.shape(domain.broadcast(domain.take(x, np.array(1)), (4,))) == (4,)
+    with pytest.raises(IndexError):
+        domain.take(x, np.array([6]))
+
+
+@both
+@pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.BFLOAT16, DType.INT32])
+def test_writes(domain: Domain[Any], dtype: DType) -> None:
+    target = domain.constant(0, dtype, (2, 3))
+    before = domain.copy(target)
+    values = domain.from_array(np.array([1, 2, 3, 4]), dtype)
+    mask = np.array([True, False, True, True])
+    domain.put(target, np.array([0, 1, 5, 5]), values, mask)
+    assert elements(domain, target) == [[1, 0, 0], [0, 0, 4]]
+    assert elements(domain, before) == [[0, 0, 0], [0, 0, 0]]
+    domain.put(target, np.array([1, 2]), domain.constant(7, dtype))
+    assert elements(domain, target) == [[1, 7, 7], [0, 0, 4]]
+    wrong = domain.constant(1, DType.UINT8)
+    with pytest.raises(ValueError, match="uint8"):
+        domain.put(target, np.array([0]), wrong)
+    with pytest.raises(IndexError):
+        domain.put(target, np.array([6]), domain.constant(7, dtype))
+
+
+@both
+def test_combination_takes_equal_indices_in_turn(domain: Domain[Any]) -> None:
+    index = np.array([0, 1, 0, 0, 2])
+    for dtype in (DType.FLOAT32, DType.BFLOAT16, DType.INT32):
+        target = domain.constant(10, dtype, (3,))
+        values = domain.from_array(np.array([1, 2, 3, 4, 5]), dtype)
+        domain.combine("add", target, index, values, np.array([1, 1, 1, 1, 0], bool))
+        assert elements(domain, target) == [18, 12, 10]
+        domain.combine("maximum", target, index, domain.constant(15, dtype))
+        assert elements(domain, target) == [18, 15, 15]
+        domain.combine("subtract", target, index, domain.constant(1, dtype))
+        assert elements(domain, target) == [15, 14, 14]
+    with pytest.raises(ValueError, match="divide"):
+        domain.combine("divide", target, index, values)
+
+
+def test_narrow_sums_stagnate_in_place() -> None:
+    rounded = Rounded()
+    total = rounded.constant(0.0, DType.BFLOAT16, (1,))
+    ones = rounded.constant(1.0, DType.BFLOAT16, (3000,))
+    rounded.combine("add", total, np.zeros(3000, np.int64), ones)
+    assert elements(rounded, total) == [256.0]
+    assert float(rounded.reduce("add", ones, 0, DType.BFLOAT16, "sequential")) == 256.0
+    wide = rounded.reduce("add", ones, 0, DType.FLOAT32)
+    assert float(rounded.cast(wide, DType.BFLOAT16, Rule.IEEE)) == 3008.0
+
+
+@both
+@pytest.mark.parametrize("order", ["blas", "sequential", "pairwise"])
+def test_reductions(domain: Domain[Any], order: Any) -> None:
+    x = domain.from_array(np.arange(1.0, 13.0).reshape(2, 3, 2), DType.FLOAT32)
+
+    def found(name: str, axis: Any) -> list[Any]:
+        return elements(domain, domain.reduce(name, x, axis, DType.FLOAT32, order))
+
+    assert found("add", 1) == [[9, 12], [27, 30]]
+    assert found("add", (0, 2)) == [18, 26, 34]
+    assert found("add", (0, 1, 2)) == 78
+    assert found("maximum", -1) == [[2, 4, 6], [8, 10, 12]]
+    assert found("minimum", 0) == [[1, 2], [3, 4], [5, 6]]
+    assert found("multiply", (1, 2)) == [720, 665280]
+    counts = domain.from_array(np.array([[3, 5, 6]]), DType.INT32)
+    assert elements(domain, domain.reduce("bitwise_xor", counts, 1, DType.INT32, order)) == [0]
+    assert elements(domain, domain.reduce("bitwise_and", counts, 1, DType.INT32, order)) == [0]
+    with pytest.raises(ValueError, match="not associative"):
+        domain.reduce("subtract", x, 0, DType.FLOAT32, order)
+
+
+@both
+def test_reductions_of_nothing(domain: Domain[Any]) -> None:
+    x = domain.constant(1.0, DType.FLOAT32, (2, 0))
+    assert elements(domain, domain.reduce("add", x, 1, DType.FLOAT32)) == [0, 0]
+    assert elements(domain, domain.reduce("maximum", x, 1, DType.FLOAT32)) == [-np.inf, -np.inf]
+
+
+@both
+def test_matrix_products(domain: Domain[Any]) -> None:
+    a = domain.from_array(np.arange(6.0).reshape(2, 3), DType.BFLOAT16)
+    b = domain.from_array(np.arange(12.0).reshape(3, 4), DType.BFLOAT16)
+    expected = (np.arange(6.0).reshape(2, 3) @ np.arange(12.0).reshape(3, 4)).tolist()
+    for order in ("blas", "sequential"):
+        assert elements(domain, domain.matmul(a, b, DType.FLOAT32, order)) == expected
+    assert elements(domain, domain.matmul(a, b, DType.BFLOAT16)) == expected
+
+
+@both
+def test_predicates_give_numbers_of_the_asked_format(domain: Domain[Any]) -> None:
+    x = domain.from_array(np.array([1.0, np.nan, -2.0]), DType.FLOAT32)
+    zero = domain.constant(0.0, DType.FLOAT32)
+    positive = domain.apply("greater", (x, zero), DType.FLOAT32)
+    assert elements(domain, positive) == [1, 0, 0]
+    assert domain.dtype(positive) is DType.FLOAT32
+    assert elements(domain, domain.apply("is_nan", (x,), DType.BOOL)) == [0, 1, 0]
+    holds, open_ended = domain.truth(positive)
+    assert holds.tolist() == [True, False, False]
+    assert open_ended is None
+    chosen = domain.apply("select", (positive, x, zero), DType.FLOAT32)
+    assert elements(domain, chosen) == [1, 0, 0]
