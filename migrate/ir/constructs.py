@@ -2,77 +2,51 @@
 
 One pass for both sides, which knows neither.  *Anchors* are the ops that move data
 between memories or combine elements; what lies between them is *elementwise*.  Around
-them stand the axes the work is spread over, the conditions that keep it inside, and the
-conversions and constants on the way.
+them stand the axes the work is spread over, the conditions that keep it inside
+(`ir.surroundings`), and the conversions and constants on the way.
 
-Each construct knows its ops (by span), its attributes in words, the tensors it touches,
-and the constructs whose results it uses.
+What one place in the text does several times (a helper called twice, an unrolled loop)
+is one construct; it keeps the spans of all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, replace
 
-from migrate.ir.index import Extremum, Index
 from migrate.ir.nodes import (
     AsyncCopy,
     Axis,
-    AxisKind,
     Barrier,
-    Block,
     Carried,
     Cast,
     Contract,
     Fill,
     Fold,
     Gather,
-    Guard,
     Kernel,
     Load,
     Map,
     Op,
     Opaque,
-    Parallel,
     Random,
     Reduce,
     Scan,
     Scatter,
     Select,
     Space,
+    State,
     Store,
     Transpose,
     Value,
-    Version,
     operands,
     results,
 )
-from migrate.ir.predicate import TRUE, Predicate
+from migrate.ir.scene import Draft, Kind, Scene
+from migrate.ir.surroundings import surroundings
+from migrate.numerics.dtypes import DType
 from migrate.numerics.operators import OPERATORS
 from migrate.source import Span
-
-Kind: TypeAlias = Literal[
-    "contraction",
-    "reduction",
-    "scan",
-    "gather",
-    "scatter",
-    "transpose",
-    "random",
-    "output-store",
-    "elementwise",
-    "tile-axis",
-    "stage-in",
-    "stage-out",
-    "mask",
-    "initial-value",
-    "cast",
-    "special-function",
-    "barrier",
-    "constant",
-    "opaque",
-]
 
 ANCHORS: frozenset[Kind] = frozenset(
     {"contraction", "reduction", "scan", "gather", "scatter", "transpose", "random", "output-store"}
@@ -83,9 +57,12 @@ ANCHORS: frozenset[Kind] = frozenset(
 class Construct:
     """One thing that a kernel does.
 
+    `span` is where to point, `spans` every op's place with the calls that led there.
     `tensors` are the buffers outside the kernel that it touches directly, `operators`
-    the operators it applies, in program order; `attributes` are words for a reader.
-    `sources` are places whose integers decide where it works.
+    the operators it applies, in program order, `dtypes` the formats of what it makes,
+    `numbers` the value of a constant, `axes` those of a reduction or of the iteration;
+    `attributes` are words that tables can ask for.  `after` are the constructs whose
+    results it uses, `sources` places whose integers decide where it works.
     """
 
     id: str
@@ -98,170 +75,230 @@ class Construct:
     attributes: tuple[tuple[str, str], ...] = ()
     after: tuple[str, ...] = ()
     sources: tuple[Span, ...] = ()
+    dtypes: tuple[DType, ...] = ()
+    numbers: tuple[float, ...] = ()
+    axes: tuple[Axis, ...] = ()
+    parts: tuple[tuple[Span, str], ...] = ()
+    """The places in the text, none inside another, with what is done there."""
+
+    def attribute(self, name: str) -> str | None:
+        return next((word for key, word in self.attributes if key == name), None)
 
 
 def constructs(kernel: Kernel) -> tuple[Construct, ...]:
     """The kernel's constructs, in program order."""
-    return _Pass(kernel).run()
+    scene = Scene(kernel)
+    finder = _Finder(scene)
+    finder.movement()
+    finder.accumulators()
+    finder.regions()
+    finder.conversions()
+    return _finished(finder, surroundings(scene))
 
 
-@dataclass(slots=True)
-class _Draft:
-    """A construct in the making: ops that belong together."""
+def place(span: Span) -> Span:
+    """The span without the calls that led there."""
+    if not span.via:
+        return span
+    return Span(
+        file=span.file,
+        start_line=span.start_line,
+        start_column=span.start_column,
+        end_line=span.end_line,
+        end_column=span.end_column,
+    )
 
-    kind: Kind
-    ops: list[Op]
-    order: int
-    tensors: tuple[str, ...] = ()
-    detail: str = ""
-    attributes: tuple[tuple[str, str], ...] = ()
-    sources: tuple[Span, ...] = ()
 
-
-class _Pass:
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-        self.spaces = {buffer.name: buffer.space for buffer in kernel.buffers}
-        self.roles = {buffer.name: buffer.role for buffer in kernel.buffers}
-        self.drafts: list[_Draft] = []
-        self.maker: dict[Carried, Op] = {}
+class _Finder:
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.drafts: list[Draft] = []
         self.draft_of: dict[int, int] = {}
-        self.ops: list[Op] = []
-        self.axes: list[Axis] = []
-        self.conditions: list[tuple[Predicate, Op]] = []
-        self.used_axes: set[str] = set()
 
-    def run(self) -> tuple[Construct, ...]:
-        self.collect(self.kernel.body)
-        self.classify()
-        self.regions()
-        self.surroundings()
-        return self.finish()
+    def add(
+        self,
+        kind: Kind,
+        ops: Iterable[Op],
+        summary: str,
+        tensors: tuple[str, ...] = (),
+        attributes: tuple[tuple[str, str], ...] = (),
+        sources: tuple[Span, ...] = (),
+        axes: tuple[Axis, ...] = (),
+    ) -> None:
+        kept = tuple(ops)
+        for op in kept:
+            self.draft_of[id(op)] = len(self.drafts)
+        order = self.scene.position[id(kept[0])]
+        self.drafts.append(
+            Draft(kind, kept, order, summary, tensors, attributes, sources, (), axes)
+        )
 
-    def collect(self, block: Block) -> None:
-        for op in block:
-            self.ops.append(op)
-            for made in results(op):
-                self.maker.setdefault(made, op)
-            match op:
-                case Parallel(axes=axes, body=body, where=where):
-                    self.axes += axes
-                    self.condition(where, op)
-                    self.collect(body)
-                case Fold(axes=axes, body=body, where=where, state=state):
-                    self.axes += axes
-                    self.condition(where, op)
-                    for carried in state:
-                        self.maker.setdefault(carried.inner, op)
-                    self.collect(body)
-                case Reduce(body=body, where=where) | Contract(body=body, where=where):
-                    self.condition(where, op)
-                    self.collect(body)
-                case Guard(condition=condition, body=body, otherwise=otherwise):
-                    if not isinstance(condition, Value):
-                        self.condition(condition, op)
-                    self.collect(body)
-                    self.collect(otherwise)
-                case (
-                    Load(where=where)
-                    | Store(where=where)
-                    | Gather(where=where)
-                    | Scatter(where=where)
-                ):
-                    self.condition(where, op)
-
-    def condition(self, where: Predicate, op: Op) -> None:
-        if where != TRUE:
-            self.conditions.append((where, op))
+    def join(self, op: Op, number: int) -> None:
+        draft = self.drafts[number]
+        self.drafts[number] = replace(draft, ops=(*draft.ops, op))
+        self.draft_of[id(op)] = number
 
     # -- anchors and movement -------------------------------------------------------
 
-    def classify(self) -> None:
-        for op in self.ops:
+    def movement(self) -> None:
+        scene = self.scene
+        named: tuple[str, ...]
+        for op in scene.ops:
             match op:
-                case Store(into=into, value=value) if self.outside(into):
-                    self.add("output-store", [op], (into.buffer,))
-                    self.touch(op.index)
-                case Scatter(into=into) if self.outside(into):
-                    kind: Kind = "output-store" if op.combine is None else "scatter"
-                    self.add(kind, [op], (into.buffer,), op.combine or "")
-                    self.touch(part for part in op.index if isinstance(part, Index))
-                case Scatter():
-                    self.add("scatter", [op], (), op.combine or "")
+                case Store(into=into) if scene.outside(into):
+                    named = (into.buffer,)
+                    self.add("output-store", [op], f"store {into.buffer}", named, (), op.sources)
+                case Store(value=value):
+                    self.staging(op, value)
+                case Scatter(into=into, combine=combine):
+                    named = (into.buffer,) if scene.outside(into) else ()
+                    kind: Kind = "output-store" if named and combine is None else "scatter"
+                    how = f"{combine} into" if combine else "store"
+                    self.add(kind, [op], f"{how} {into.buffer}", named)
                 case AsyncCopy(into=into, source=source):
-                    if self.outside(into):
-                        self.add("output-store", [op], (into.buffer,))
-                        self.touch(op.index)
-                    elif self.outside(source):
-                        self.add("stage-in", [op], (source.buffer,))
-                        self.touch(op.source_index)
-                case Load(source=source) if self.outside(source):
-                    self.add("stage-in", [op], (source.buffer,), sources=op.sources)
-                    self.touch(op.index)
+                    if scene.outside(into):
+                        self.add("output-store", [op], f"store {into.buffer}", (into.buffer,))
+                    elif scene.outside(source):
+                        named = (source.buffer,)
+                        words = (("into", "onchip"),)
+                        self.add("stage-in", [op], f"load {source.buffer}", named, words)
+                case Load(source=source) if scene.outside(source):
+                    named = (source.buffer,)
+                    words = (("into", "register"),)
+                    self.add("stage-in", [op], f"load {source.buffer}", named, words, op.sources)
                 case Gather(source=source):
-                    self.add("gather", [op], (source.buffer,) if self.outside(source) else ())
-                    self.touch(part for part in op.index if isinstance(part, Index))
-                case Store(into=into, value=value):
-                    self.copy(op, into, value)
+                    named = (source.buffer,) if scene.outside(source) else ()
+                    self.add("gather", [op], f"gather {source.buffer}", named, (), op.sources)
                 case Reduce(operator=operator, axes=axes):
-                    self.add("reduction", [op], (), f"{operator} over {_extents(axes)}")
+                    self.reduction("reduction", op, operator, axes)
                 case Contract(axes=axes):
-                    self.add("contraction", [op], (), f"over {_extents(axes)}")
+                    self.reduction("contraction", op, "add", axes)
                 case Scan(operator=operator, axis=axis):
-                    self.add("scan", [op], (), f"{operator} along {axis}")
-                case Transpose():
-                    self.add("transpose", [op])
+                    words = (("operator", operator),)
+                    self.add("scan", [op], f"{operator} along {axis}", (), words)
+                case Transpose(renames=renames):
+                    moved = ", ".join(f"{old} to {new}" for old, new in renames)
+                    self.add("transpose", [op], moved)
                 case Random(distribution=distribution):
-                    self.add("random", [op], (), distribution)
+                    self.add("random", [op], distribution)
                 case Barrier(scope=scope):
-                    self.add("barrier", [op], (), scope)
+                    self.add("barrier", [op], scope, (), (("scope", scope),))
                 case Opaque(reason=reason):
-                    self.add("opaque", [op], (), reason)
-                case Cast(arg=arg, result=result) if self.notable(arg, result):
-                    detail = f"{arg.dtype.value} to {result.dtype.value}, {op.rounding.value}"
-                    self.add("cast", [op], (), detail)
-                case Fill(number=number):
-                    self.add("constant", [op], (), f"{number:g}")
+                    self.add("opaque", [op], reason)
                 case _:
                     pass
 
-    def notable(self, arg: Value, result: Value) -> bool:
-        """Whether a conversion is more than widening a float."""
-        if arg.dtype is result.dtype:
-            return False
-        floats = arg.dtype.kind == "float" and result.dtype.kind == "float"
-        return not floats or result.dtype.unit_roundoff > arg.dtype.unit_roundoff
+    def reduction(self, kind: Kind, op: Op, operator: str, axes: tuple[Axis, ...]) -> None:
+        what = "sum of products" if kind == "contraction" else operator
+        self.add(
+            kind,
+            [op],
+            f"{what} over {' × '.join(str(axis.extent) for axis in axes)}",
+            attributes=(("operator", operator), ("scope", _scope(axes))),
+            axes=axes,
+        )
 
-    def copy(self, op: Store, into: Version, value: Value) -> None:
+    def staging(self, op: Store, value: Value) -> None:
         """A store on chip: part of the staging that its value comes straight from."""
-        source = self.straight(value)
-        if isinstance(source, Load) and id(source) in self.draft_of:
-            draft = self.drafts[self.draft_of[id(source)]]
-            if draft.kind == "stage-in":
-                draft.ops.append(op)
-                self.draft_of[id(op)] = self.draft_of[id(source)]
-        elif isinstance(source, Load) and self.spaces[source.source.buffer] is Space.ACCUMULATOR:
-            self.add("stage-out", [source, op], ())
+        source = self.scene.through_casts(value)
+        if not isinstance(source, Load):
+            return
+        number = self.draft_of.get(id(source))
+        if number is not None and self.drafts[number].kind == "stage-in":
+            self.join(op, number)
+            draft = self.drafts[number]
+            self.drafts[number] = replace(draft, attributes=(("into", "onchip"),))
+        elif self.scene.spaces[source.source.buffer] is Space.ACCUMULATOR:
+            self.add("stage-out", [source, op], f"move out of {source.source.buffer}")
 
-    def straight(self, value: Value) -> Op | None:
-        """The op a value comes from, seen through casts."""
-        op = self.maker.get(value)
-        while isinstance(op, Cast):
-            op = self.maker.get(op.arg)
-        return op
+    # -- recurrences ----------------------------------------------------------------
 
-    def outside(self, version: Version) -> bool:
-        return self.spaces[version.buffer] is Space.HBM and self.roles[version.buffer] != "scratch"
+    def accumulators(self) -> None:
+        """Loops that carry a running sum (product, maximum, ...) are reductions."""
+        for op in self.scene.ops:
+            match op:
+                case Fold(state=state):
+                    for carried in state:
+                        self.carried(op, carried)
+                case Store(into=into, value=value) if not self.scene.outside(into):
+                    self.updated(op, value)
+                case _:
+                    pass
 
-    def touch(self, index: Iterable[Index]) -> None:
-        for part in index:
-            self.used_axes |= part.axes()
+    def carried(self, fold: Fold, state: State) -> None:
+        made = self.scene.through_casts(state.next)
+        if isinstance(made, Map):
+            others = [arg for arg in made.args if not self.comes_from(arg, state.inner)]
+            self.accumulate(made, others, (fold,))
+
+    def comes_from(self, value: Carried, wanted: Carried) -> bool:
+        while value != wanted:
+            op = self.scene.maker.get(value)
+            if not isinstance(op, Cast):
+                return False
+            value = op.arg
+        return True
+
+    def updated(self, store: Store, value: Value) -> None:
+        """`buffer[i] = buffer[i] + something` in a loop."""
+        loops = [op for op in self.scene.inside[id(store)] if isinstance(op, Fold)]
+        made = self.scene.through_casts(value)
+        if not loops or not isinstance(made, Map):
+            return
+        others: list[Value] = []
+        for arg in made.args:
+            source = self.scene.through_casts(arg)
+            same = isinstance(source, Load) and source.source.buffer == store.into.buffer
+            if not (same and isinstance(source, Load) and source.index == store.index):
+                others.append(arg)
+        # A loop whose axis names the cell gives each cell once: no recurrence.
+        named = {name for part in store.index for name in part.axes()}
+        turning = tuple(loop for loop in loops if not named & {a.name for a in loop.axes})
+        if turning:
+            self.accumulate(made, others, turning)
+
+    def accumulate(self, made: Map, others: list[Value], loops: tuple[Fold, ...]) -> None:
+        """`made` combines what the loops carry with `others`."""
+        if id(made) in self.draft_of:
+            return
+        axes = tuple(axis for loop in loops for axis in loop.axes)
+        if made.operator == "fma" and made.args[:2] == tuple(others):
+            kind: Kind = "contraction" if self.apart(others) else "reduction"
+            self.reduction(kind, made, "add", axes)
+            return
+        if not OPERATORS[made.operator].associative or len(others) != 1:
+            return
+        inner = self.scene.through_casts(others[0])
+        number = self.draft_of.get(id(inner)) if inner is not None else None
+        if number is not None and ("operator", made.operator) in self.drafts[number].attributes:
+            self.join(made, number)
+            return
+        product = isinstance(inner, Map) and inner.operator == "multiply"
+        if made.operator == "add" and product and isinstance(inner, Map) and self.apart(inner.args):
+            self.reduction("contraction", made, "add", axes)
+            self.join(inner, len(self.drafts) - 1)
+        else:
+            self.reduction("reduction", made, made.operator, axes)
+
+    def apart(self, factors: Sequence[Value]) -> bool:
+        """Whether two factors are elements that vary over different axes."""
+        sources = [self.scene.through_casts(arg) for arg in factors]
+        axes = [
+            frozenset(name for part in source.index for name in part.axes())
+            for source in sources
+            if isinstance(source, Load)
+        ]
+        return len(axes) == 2 and axes[0] != axes[1]
 
     # -- elementwise regions --------------------------------------------------------
 
     def regions(self) -> None:
-        """Join elementwise ops that feed one another, also through private buffers."""
-        members = [op for op in self.ops if isinstance(op, Map | Select)]
+        """Join elementwise ops that feed one another, also through buffers on chip."""
+        members = [
+            op
+            for op in self.scene.ops
+            if isinstance(op, Map | Select) and id(op) not in self.draft_of
+        ]
         group = {id(op): id(op) for op in members}
 
         def root(key: int) -> int:
@@ -270,22 +307,21 @@ class _Pass:
                 key = group[key]
             return key
 
-        stored: dict[str, list[Value]] = {}
-        for op in self.ops:
-            if isinstance(op, Store) and not self.outside(op.into):
-                stored.setdefault(op.into.buffer, []).append(op.value)
         for op in members:
             for used in operands(op):
-                for feeder in self.feeders(used, stored):
+                for feeder in self.feeders(used):
                     if id(feeder) in group:
                         group[root(id(op))] = root(id(feeder))
         by_root: dict[int, list[Op]] = {}
         for op in members:
             by_root.setdefault(root(id(op)), []).append(op)
         for ops in by_root.values():
-            self.add("elementwise", ops)
+            names = [op.operator if isinstance(op, Map) else "select" for op in ops]
+            functions = any(isinstance(op, Map) and special(op.operator) for op in ops)
+            words = (("functions", "yes" if functions else "no"),)
+            self.add("elementwise", ops, ", ".join(names), attributes=words)
 
-    def feeders(self, used: Carried, stored: dict[str, list[Value]]) -> list[Op]:
+    def feeders(self, used: Carried) -> list[Op]:
         """Elementwise ops whose result reaches a value through casts and scratch buffers."""
         found: list[Op] = []
         pending: list[Carried] = [used]
@@ -295,129 +331,78 @@ class _Pass:
             if current in seen:
                 continue
             seen.add(current)
-            op = self.maker.get(current)
+            op = self.scene.maker.get(current)
             match op:
                 case Map() | Select():
                     found.append(op)
                 case Cast(arg=arg):
                     pending.append(arg)
-                case Load(source=source) if not self.outside(source):
-                    pending.extend(stored.get(source.buffer, ()))
+                case Load(source=source) if not self.scene.outside(source):
+                    stores = self.scene.writes_of.get(source.buffer, ())
+                    pending.extend(store.value for store in stores)
                 case _:
                     pass
         return found
 
-    # -- around ---------------------------------------------------------------------
+    # -- conversions and numbers ----------------------------------------------------
 
-    def surroundings(self) -> None:
-        axes = [axis for axis in self.axes if axis.name in self.used_axes]
-        if axes:
-            shown = " × ".join(f"{a.kind.value} {a.extent}" for a in axes)
-            spans = [axis.span for axis in axes]
-            sources = tuple(s for axis in axes for s in axis.sources)
-            attributes = tuple((axis.name, f"{axis.kind.value} {axis.extent}") for axis in axes)
-            self.drafts.append(
-                _Draft("tile-axis", [], -1, (), shown, attributes, (*spans, *sources))
-            )
-        for where, op in self.conditions:
-            self.drafts.append(_Draft("mask", [op], self.ops.index(op), (), str(where)))
-        for axis in self.axes:
-            if _limited(axis.extent) and axis.kind in {AxisKind.PARTITION, AxisKind.FREE}:
-                self.drafts.append(
-                    _Draft("mask", [], -1, (), f"{axis.name} < {axis.extent}", (), (axis.span,))
-                )
+    def conversions(self) -> None:
+        for op in self.scene.ops:
+            match op:
+                case Cast(arg=arg, result=result) if _notable(arg.dtype, result.dtype):
+                    words = (
+                        ("from", arg.dtype.value),
+                        ("to", result.dtype.value),
+                        ("rounding", op.rounding.value),
+                    )
+                    stored = self.stored(result)
+                    summary = f"{arg.dtype.value} to {result.dtype.value}, {op.rounding.value}"
+                    self.add("cast", [op], summary, stored, words)
+                case Fill(number=number, result=result) if result in self.scene.users:
+                    kind: Kind = "initial-value" if self.initial(result) else "constant"
+                    self.add(kind, [op], f"{number:g}")
+                case _:
+                    pass
 
-    # -- result ---------------------------------------------------------------------
+    def stored(self, value: Value) -> tuple[str, ...]:
+        """The tensor outside that a value goes straight into, through a tile at most.
 
-    def add(
-        self,
-        kind: Kind,
-        ops: list[Op],
-        tensors: tuple[str, ...] = (),
-        detail: str = "",
-        attributes: tuple[tuple[str, str], ...] = (),
-        sources: tuple[Span, ...] = (),
-    ) -> None:
-        for op in ops:
-            self.draft_of[id(op)] = len(self.drafts)
-        order = self.ops.index(ops[0])
-        self.drafts.append(_Draft(kind, ops, order, tensors, detail, attributes, sources))
-
-    def finish(self) -> tuple[Construct, ...]:
-        order = sorted(range(len(self.drafts)), key=lambda n: (self.drafts[n].order, n))
-        names = {number: f"{position + 1}" for position, number in enumerate(order)}
-        made: list[Construct] = []
-        for number in order:
-            draft = self.drafts[number]
-            spans = _spans(draft)
-            operators = tuple(op.operator for op in draft.ops if isinstance(op, Map))
-            made.append(
-                Construct(
-                    id=names[number],
-                    kind=draft.kind,
-                    summary=_summary(draft, operators),
-                    span=spans[0],
-                    spans=spans,
-                    tensors=draft.tensors,
-                    operators=operators,
-                    attributes=draft.attributes,
-                    after=self.predecessors(number, names),
-                    sources=draft.sources,
-                )
-            )
-        return tuple(made)
-
-    def predecessors(self, number: int, names: dict[int, str]) -> tuple[str, ...]:
-        """The constructs whose results this one uses, through whatever lies between."""
-        found: set[int] = set()
-        pending: list[Carried] = [used for op in self.drafts[number].ops for used in operands(op)]
+        Empty unless every use of the value leads there.
+        """
+        found: set[str] = set()
+        pending: list[Carried] = [value]
         seen: set[Carried] = set()
         while pending:
             current = pending.pop()
             if current in seen:
                 continue
             seen.add(current)
-            op = self.maker.get(current)
-            if op is None:
-                continue
-            owner = self.draft_of.get(id(op))
-            if owner is not None and owner != number:
-                found.add(owner)
-            elif not isinstance(op, Parallel):
-                pending.extend(operands(op))
-        return tuple(sorted((names[owner] for owner in found), key=int))
+            for user in self.scene.users.get(current, ()):
+                match user:
+                    case Store(into=into) if self.scene.outside(into):
+                        found.add(into.buffer)
+                    case Store(into=into, value=stored) if stored == current:
+                        reads = self.scene.reads_of.get(into.buffer, ())
+                        if not reads:
+                            return ()
+                        pending.extend(read.result for read in reads)
+                    case _:
+                        return ()
+        return tuple(found) if len(found) == 1 else ()
 
-
-def _spans(draft: _Draft) -> tuple[Span, ...]:
-    spans = [op.span for op in draft.ops] or list(draft.sources)
-    return tuple(dict.fromkeys(spans))
-
-
-def _summary(draft: _Draft, operators: Sequence[str]) -> str:
-    match draft.kind:
-        case "elementwise":
-            selects = sum(isinstance(op, Select) for op in draft.ops)
-            names = [*operators, *(["select"] * selects)]
-            return ", ".join(names)
-        case "stage-in":
-            return f"load {draft.tensors[0]}"
-        case "output-store":
-            return f"store {draft.tensors[0]}"
-        case _:
-            return draft.detail or draft.kind
-
-
-def _extents(axes: Sequence[Axis]) -> str:
-    return " × ".join(str(axis.extent) for axis in axes)
-
-
-def _limited(extent: Index) -> bool:
-    """Whether an extent has a bound in it, as a shortened last tile has."""
-    return any(
-        isinstance(atom, Extremum) and atom.which == "min"
-        for monomial, _ in extent.terms
-        for atom in monomial
-    )
+    def initial(self, value: Value) -> bool:
+        """Whether a number only starts something: a recurrence, a reduction, a tile."""
+        for user in self.scene.users[value]:
+            match user:
+                case Fold():
+                    pass
+                case Reduce() | Contract() if user.initial == value:
+                    pass
+                case Store(into=into) if not self.scene.outside(into):
+                    pass
+                case _:
+                    return False
+        return True
 
 
 def special(operator: str) -> bool:
@@ -425,4 +410,121 @@ def special(operator: str) -> bool:
     return OPERATORS[operator].kind == "special"
 
 
-__all__ = ["ANCHORS", "Construct", "Kind", "constructs", "special"]
+def _notable(source: DType, to: DType) -> bool:
+    """Whether a conversion is more than widening a float."""
+    if source is to:
+        return False
+    floats = source.kind == "float" and to.kind == "float"
+    return not floats or to.unit_roundoff > source.unit_roundoff
+
+
+def _scope(axes: tuple[Axis, ...]) -> str:
+    return "+".join(dict.fromkeys(axis.kind.value for axis in axes))
+
+
+# -- result ---------------------------------------------------------------------------------
+
+
+def _finished(finder: _Finder, around: tuple[Draft, ...]) -> tuple[Construct, ...]:
+    """Number the drafts in program order, those of one place in the text as one."""
+    drafts = [*finder.drafts, *around]
+    alike: dict[object, list[int]] = {}
+    for number, draft in enumerate(drafts):
+        places = tuple(place(span) for span in _spans(draft))
+        key = (draft.kind, places, draft.tensors, draft.summary)
+        alike.setdefault(key if draft.ops else number, []).append(number)
+    groups = sorted(alike.values(), key=lambda members: (drafts[members[0]].order, members[0]))
+    owner = {member: str(n + 1) for n, members in enumerate(groups) for member in members}
+    made: list[Construct] = []
+    for members in groups:
+        own = owner[members[0]]
+        first = drafts[members[0]]
+        every = [drafts[member] for member in members]
+        spans = tuple(dict.fromkeys(span for draft in every for span in _spans(draft)))
+        after = {
+            owner[used]
+            for member in members
+            for used in _predecessors(finder, drafts[member], member)
+        }
+        made.append(
+            Construct(
+                id=own,
+                kind=first.kind,
+                summary=first.summary,
+                span=spans[0],
+                spans=spans,
+                tensors=first.tensors,
+                operators=tuple(op.operator for op in first.ops if isinstance(op, Map)),
+                attributes=first.attributes,
+                after=tuple(sorted(after - {own}, key=int)),
+                sources=tuple(dict.fromkeys(s for draft in every for s in draft.sources)),
+                dtypes=_dtypes(every),
+                numbers=tuple(float(op.number) for op in first.ops if isinstance(op, Fill)),
+                axes=tuple(dict.fromkeys(axis for draft in every for axis in draft.axes)),
+                parts=_parts(every),
+            )
+        )
+    return tuple(made)
+
+
+def _dtypes(drafts: list[Draft]) -> tuple[DType, ...]:
+    made = (r for draft in drafts for op in draft.ops for r in results(op) if isinstance(r, Value))
+    return tuple(dict.fromkeys(value.dtype for value in made))
+
+
+def _spans(draft: Draft) -> tuple[Span, ...]:
+    return tuple(dict.fromkeys(op.span for op in draft.ops)) or draft.spans
+
+
+def _parts(drafts: list[Draft]) -> tuple[tuple[Span, str], ...]:
+    """The outermost places of some drafts of one construct, in the order of the text."""
+    words: dict[Span, dict[str, None]] = {}
+    for draft in drafts:
+        for op in draft.ops:
+            word = op.operator if isinstance(op, Map) else "select"
+            # Only an elementwise region does different things in different places.
+            shown = word if draft.kind == "elementwise" else draft.summary
+            words.setdefault(place(op.span), {})[shown] = None
+        if not draft.ops:
+            words.setdefault(place(_spans(draft)[0]), {})[draft.summary] = None
+    outer: dict[Span, dict[str, None]] = {}
+    for span in sorted(
+        words, key=lambda s: (s.file, s.start_line, s.start_column, -s.end_line, -s.end_column)
+    ):
+        around = next((known for known in outer if _contains(known, span)), span)
+        outer.setdefault(around, {}).update(words[span])
+    return tuple((span, ", ".join(found)) for span, found in outer.items())
+
+
+def _contains(outer: Span, inner: Span) -> bool:
+    return (
+        outer.file == inner.file
+        and (outer.start_line, outer.start_column) <= (inner.start_line, inner.start_column)
+        and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
+    )
+
+
+def _predecessors(finder: _Finder, draft: Draft, number: int) -> set[int]:
+    """The drafts whose results one uses, through whatever lies between."""
+    found: set[int] = set()
+    if not draft.ops or draft.kind == "mask":
+        return found
+    pending: list[Carried] = [used for op in draft.ops for used in operands(op)]
+    seen: set[Carried] = set()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        op = finder.scene.maker.get(current)
+        if op is None:
+            continue
+        owner = finder.draft_of.get(id(op))
+        if owner is not None and owner != number:
+            found.add(owner)
+        else:
+            pending.extend(operands(op))
+    return found
+
+
+__all__ = ["ANCHORS", "Construct", "Kind", "constructs", "place", "special"]

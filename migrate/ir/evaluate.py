@@ -10,6 +10,7 @@ made outside broadcast inside.  Axes of a `Fold` are bound to one integer at a t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
@@ -54,6 +55,7 @@ from migrate.ir.nodes import (
 )
 from migrate.ir.predicate import TRUE, Predicate, holds
 from migrate.numerics.dtypes import DType
+from migrate.numerics.operators import OPERATORS
 from migrate.source import Span
 
 Array: TypeAlias = NDArray[Any]
@@ -94,6 +96,10 @@ class Algebra(Protocol):
 
     def whole(self, value: Array) -> NDArray[np.int64] | None:
         """Data as integer positions; `None` if the algebra cannot know."""
+        ...
+
+    def unwritten(self, value: Array) -> NDArray[np.bool_]:
+        """Which elements depend on what nobody wrote, as far as the algebra can tell."""
         ...
 
     def unknown(self, op: Op, args: Sequence[Array], shape: tuple[int, ...]) -> Array:
@@ -167,6 +173,7 @@ class _Lives:
     parent: dict[Version, Version] = field(default_factory=dict)
     number: dict[int, int] = field(default_factory=dict)
     fold_of: dict[int, int] = field(default_factory=dict)
+    latest: dict[str, Version] = field(default_factory=dict)
 
     @staticmethod
     def of(kernel: Kernel) -> _Lives:
@@ -200,7 +207,7 @@ class _Lives:
                     end = len(self.number)
                     # The next round reads again what this one read from outside the loop.
                     for version, used in self.last.items():
-                        if used >= first and self.home.get(version, -1) != position:
+                        if used >= first and self.home.get(version, -1) < position:
                             self.last[version] = end
                     for carried in state:
                         if isinstance(carried.next, Version):
@@ -211,9 +218,14 @@ class _Lives:
                     | AsyncCopy(result=result, into=into)
                 ):
                     self.parent[result] = into
+            self.parent.update(_origins(op))
             for made in results(op):
                 if isinstance(made, Version):
                     self.home.setdefault(made, fold)
+                    if isinstance(op, Opaque):
+                        before = self.latest.get(made.buffer, Version(made.buffer, 0))
+                        self.parent[made] = before
+                    self.latest[made.buffer] = made
 
     def _use(self, op: Op, position: int) -> None:
         for used in operands(op):
@@ -225,6 +237,20 @@ class _Lives:
             self.last.get(into) == self.number[id(op)]
             and self.home.get(into) == self.fold_of[id(op)]
         )
+
+
+def _origins(op: Op) -> Iterator[tuple[Version, Version]]:
+    """Which version each result of a region continues."""
+    match op:
+        case Fold(state=state):
+            pairs = [(s.result, s.initial) for s in state]
+        case Guard(merges=merges):
+            pairs = [(m.result, m.then) for m in merges]
+        case _:
+            return
+    for result, origin in pairs:
+        if isinstance(result, Version) and isinstance(origin, Version):
+            yield result, origin
 
 
 class _Run:
@@ -241,6 +267,7 @@ class _Run:
         self.extents: tuple[int, ...] = ()
         self.guards: list[Array] = []
         self.values: dict[Value, Array] = {}
+        self.bound: list[Value] = []
         self.memory: dict[Version, Array] = {}
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.buffers = {buffer.name: buffer for buffer in kernel.buffers}
@@ -253,7 +280,7 @@ class _Run:
             shape = tuple(self.number(extent, buffer.span) for extent in buffer.shape)
             if min(shape, default=0) < 0:
                 raise Unevaluable(f"{buffer.name} has a negative extent", buffer.span)
-            size = int(np.prod(shape, dtype=object)) if shape else 1
+            size = math.prod(shape)
             meter.take(8 * size)
             self.shapes[buffer.name] = shape
             self.memory[Version(buffer.name, 0)] = algebra.content(buffer, size)
@@ -316,7 +343,7 @@ class _Run:
         self.bind(result, combined)
 
     def enter(self, axes: Sequence[Axis], where: Predicate) -> tuple[Any, ...]:
-        saved = (self.depth, self.active, self.extents)
+        saved = (self.depth, self.active, self.extents, len(self.bound))
         for axis in axes:
             extent = self.index(axis.extent, axis.span)
             longest = int(np.max(extent)) if np.size(extent) else 0
@@ -325,17 +352,24 @@ class _Run:
             self.scope[axis.name] = points
             self.depth += 1
             self.extents = (longest, *self.extents)
+            count = math.prod(self.extents)
+            self.meter.step(max(1, count // 64))
+            # Refused before an array over all points is made.
+            self.meter.take(8 * count)
+            self.meter.give(8 * count)
             if np.ndim(extent):
                 self.active = self.active & (points < extent)
         if where != TRUE:
-            self.active = self.active & holds(where, self.scope)
-        self.meter.step(max(1, int(np.prod(self.extents, dtype=object)) // 64))
+            self.active = _simple(self.active & holds(where, self.scope))
         return saved
 
     def leave(self, axes: Sequence[Axis], saved: tuple[Any, ...]) -> None:
-        self.depth, self.active, self.extents = saved
+        self.depth, self.active, self.extents, bound = saved
         for axis in axes:
             del self.scope[axis.name]
+        for value in self.bound[bound:]:
+            self.meter.give(_owned(self.values.pop(value)))
+        del self.bound[bound:]
 
     def rounds(self, axes: Sequence[Axis]) -> Iterator[Mask]:
         """Bind the axes to each point in order; yields where the point exists."""
@@ -366,14 +400,14 @@ class _Run:
         for exists in self.rounds(op.axes):
             self.meter.step()
             where = holds(op.where, self.scope) if op.where != TRUE else True
-            self.active = outside & exists & where
+            self.active = _simple(outside & exists & where)
             if not np.any(self.active):
                 continue
             for state, content in zip(op.state, carried, strict=True):
                 if isinstance(state.inner, Version):
                     self.memory[state.inner] = content
                 else:
-                    self.values[state.inner] = content
+                    self.bind(state.inner, content)
             self.block(op.body)
             for position, state in enumerate(op.state):
                 if isinstance(state.next, Version):
@@ -407,7 +441,7 @@ class _Run:
             for version in results(inner)
             if isinstance(version, Version)
         }
-        self.active = outside & truth if data is None else outside
+        self.active = _simple(outside & truth) if data is None else outside
         if data is not None:
             self.guards.append(data)
         if np.any(self.active):
@@ -448,7 +482,8 @@ class _Run:
             if isinstance(carried, Version):
                 self.memory[carried] = self.memory[self.entry(carried, inside)]
             else:
-                self.values.setdefault(carried, np.asarray(self.algebra.missing))
+                if carried not in self.values:
+                    self.bind(carried, np.asarray(self.algebra.missing))
 
     def merge(self, merge: Merge, truth: Mask, data: Array | None, op: Guard) -> None:
         match merge.result:
@@ -513,11 +548,8 @@ class _Run:
             case Position(result=result, index=index):
                 numbers = np.asarray(self.index(index, op.span))
                 self.bind(result, algebra.position(numbers, result.dtype))
-            case Scan(result=result, operator=operator, axis=axis, arg=arg, inclusive=inclusive):
-                dim = self.scope[axis].ndim - 1
-                value_in = self.spread(values[arg], self.depth)
-                axis_dim = value_in.ndim - 1 - dim
-                self.bind(result, algebra.scan(operator, value_in, axis_dim, inclusive, op))
+            case Scan(result=result):
+                self.bind(result, self.scanned(op))
             case Transpose(result=result, arg=arg, renames=renames):
                 self.bind(result, self.transposed(values[arg], renames, op))
             case Random(result=result, seed=seed):
@@ -538,6 +570,11 @@ class _Run:
 
     def bind(self, value: Value, content: Array) -> None:
         self.meter.step(max(1, content.size // 64))
+        self.meter.take(_owned(content))
+        if value in self.values:
+            self.meter.give(_owned(self.values[value]))
+        else:
+            self.bound.append(value)
         self.values[value] = content
 
     def unknown(self, value: Value, given: Sequence[Array], op: Op) -> None:
@@ -573,6 +610,8 @@ class _Run:
         content = self.memory[into]
         if not self.lives.in_place(op, into):
             self.meter.step(content.size // 64 + 1)
+            if result not in self.memory:
+                self.meter.take(content.nbytes)
             content = content.copy()
         self.memory[result] = content
         taking = self.active
@@ -588,35 +627,89 @@ class _Run:
             else:
                 ok = ok & truth
         shape = np.broadcast_shapes(np.shape(flat), np.shape(ok), np.shape(value))
-        self.meter.step(max(1, int(np.prod(shape, dtype=object)) // 32))
+        self.meter.step(max(1, math.prod(shape) // 32))
         cells = np.broadcast_to(flat, shape)
         new = np.broadcast_to(value, shape)
         chosen = np.broadcast_to(ok, shape)
         cells, new = cells[chosen], new[chosen]
         if cells.size == 0:
             return
-        for condition in conditions:
-            held = np.broadcast_to(condition, shape)[chosen]
-            new = self.algebra.apply("select", (held, new, content[cells]), op)
+        held = [np.broadcast_to(condition, shape)[chosen] for condition in conditions]
         if combine is not None:
-            self.combine(op, content, cells, new, combine)
+            self.combine(op, content, cells, new, combine, held)
+        elif held:
+            self.in_turn(op, content, cells, new, None, held)
         else:
             self.conflicts(into.buffer, content, cells, new, op)
             content[cells] = new
         if into.buffer in self.writers:
             self.writers[into.buffer][cells] = self.store_number(op)
+            lost = self.algebra.unwritten(new)
+            if lost.any():
+                self.note(
+                    "unwritten-read",
+                    into.buffer,
+                    "what is stored depends on a cell that nobody wrote",
+                    op,
+                    int(lost.sum()),
+                    (int(cells[lost][0]), content.size),
+                )
 
-    def combine(self, op: Op, content: Array, cells: Array, new: Array, operator: str) -> None:
-        """Apply an atomic in the order of the points."""
+    def combine(
+        self,
+        op: Op,
+        content: Array,
+        cells: Array,
+        new: Array,
+        operator: str,
+        held: Sequence[Array],
+    ) -> None:
+        """Apply an atomic: all at once where the order of the points does not matter."""
+        entry = OPERATORS[operator]
+        if not (entry.associative and entry.commutative) or entry.identity is None:
+            self.in_turn(op, content, cells, new, operator, held)
+            return
+        neutral = self.algebra.constant(entry.identity, DType.FLOAT64)
+        for condition in held:
+            new = self.algebra.apply("select", (condition, new, neutral), op)
         order = np.argsort(cells, kind="stable")
-        cells, new = cells[order], new[order]
-        while cells.size:
-            first = np.ones(cells.size, bool)
-            first[1:] = cells[1:] != cells[:-1]
-            taken = cells[first]
-            content[taken] = self.algebra.apply(operator, (content[taken], new[first]), op)
-            cells, new = cells[~first], new[~first]
-            self.meter.step(max(1, cells.size // 64))
+        targets, starts, counts = np.unique(cells[order], return_index=True, return_counts=True)
+        # Cells with about as many contributions make one table, so that little of it is empty.
+        magnitude = np.ceil(np.log2(counts)).astype(np.int64)
+        for size in np.unique(magnitude):
+            alike = np.flatnonzero(magnitude == size)
+            turn = np.arange(counts[alike].max())[:, None]
+            taking = turn < counts[alike]
+            self.meter.step(max(1, taking.size // 32))
+            table = new[order[np.where(taking, starts[alike] + turn, 0)]]
+            given = self.algebra.reduce(operator, table, taking, 1, op)
+            where = targets[alike]
+            content[where] = self.algebra.apply(operator, (content[where], given), op)
+
+    def in_turn(
+        self,
+        op: Op,
+        content: Array,
+        cells: Array,
+        new: Array,
+        operator: str | None,
+        held: Sequence[Array],
+    ) -> None:
+        """Store or combine in the order of the points, each where its conditions hold."""
+        order = np.argsort(cells, kind="stable")
+        while order.size:
+            first = np.ones(order.size, bool)
+            first[1:] = cells[order[1:]] != cells[order[:-1]]
+            turn = order[first]
+            old = content[cells[turn]]
+            made = new[turn]
+            if operator is not None:
+                made = self.algebra.apply(operator, (old, made), op)
+            for condition in held:
+                made = self.algebra.apply("select", (condition[turn], made, old), op)
+            content[cells[turn]] = made
+            order = order[~first]
+            self.meter.step(max(1, order.size // 64))
 
     def conflicts(self, buffer: str, content: Array, cells: Array, new: Array, op: Op) -> None:
         counts = np.bincount(cells, minlength=1)
@@ -647,7 +740,7 @@ class _Run:
             shape = np.broadcast_shapes(np.shape(flat), np.shape(outside))
             spread = np.broadcast_to(outside, shape)
             cell = int(np.broadcast_to(flat, shape)[spread][0])
-            size = int(np.prod(self.shapes[buffer], dtype=object)) if self.shapes[buffer] else 1
+            size = math.prod(self.shapes[buffer])
             self.note(
                 "out-of-range",
                 buffer,
@@ -723,6 +816,17 @@ class _Run:
         shape = (*self.extents[:dims], *value.shape[dims:])
         return np.broadcast_to(value, shape)
 
+    def scanned(self, op: Scan) -> Array:
+        points = self.scope[op.axis]
+        if not isinstance(points, np.ndarray):
+            raise Unevaluable(f"a scan runs along {op.axis}, which a loop steps through", op.span)
+        value = self.spread(self.values[op.arg], self.depth)
+        identity = OPERATORS[op.operator].identity
+        if self.active is not True and identity is not None:
+            neutral = self.algebra.constant(identity, op.arg.dtype)
+            value = _choose(self.active, value, neutral)
+        return self.algebra.scan(op.operator, value, value.ndim - points.ndim, op.inclusive, op)
+
     def transposed(
         self, value: Array, renames: tuple[tuple[str, str], ...], op: Transpose
     ) -> Array:
@@ -730,12 +834,24 @@ class _Run:
         total = value.ndim
         order = list(range(total))
         for old, new in renames:
-            source = total - self.scope[old].ndim
-            target = total - self.scope[new].ndim
+            source = total - np.ndim(self.scope[old])
+            target = total - np.ndim(self.scope[new])
+            if total in (source, target) or value.shape[source] != value.shape[target]:
+                raise Unevaluable(f"{old} and {new} do not run over the same points", op.span)
             order[target] = source
         if sorted(order) != list(range(total)):
             raise Unevaluable("a transpose does not permute its axes", op.span)
         return value.transpose(order)
+
+
+def _owned(content: Array) -> int:
+    """The bytes an array holds itself, not as a view of another."""
+    return int(content.nbytes) if content.base is None else 0
+
+
+def _simple(mask: Mask) -> Mask:
+    """A mask without dimensions as a plain `bool`, which is quick to recognise."""
+    return bool(mask) if np.ndim(mask) == 0 else mask
 
 
 def _choose(condition: Mask, then: Array, otherwise: Array) -> Array:

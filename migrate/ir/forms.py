@@ -3,7 +3,7 @@
 An output is a set of pieces, each a set of cells and one expression over the cell's
 coordinates `i0, i1, …` and the counters `k0, k1, …` of the reductions around it::
 
-    form   = Element(tensor, place*) | Number | Apply(operator, form*)
+    form   = Element(tensor, place*) | Number | Varying(place) | Apply(operator, form*)
            | Combine(operator, part*) | Missing | Hashed(place) | Unknown(reason)
     part   = Part(form, power, count)       -- count > 1: over k = 0 .. count-1
     place  = Affine(over coordinates, over counters, constant) | Table(numbers)
@@ -101,7 +101,8 @@ class Number:
     span: Span | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        return f"{self.value:g}"
+        short = f"{self.value:g}"
+        return short if np.float32(short) == np.float32(self.value) else f"{self.value:.9g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +153,28 @@ class Combine:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """A cell that nobody wrote, or a read of one."""
+class Varying:
+    """A number that is another one in every cell (an index used as data).
+
+    `place` gives integers if `whole`, else the bits of float64 numbers.
+    """
+
+    place: Place
+    whole: bool
 
     def __str__(self) -> str:
-        return "nothing"
+        return str(self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A cell that nobody wrote, or (`used`) what was computed from one."""
+
+    used: bool = False
+    span: Span | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return "undefined" if self.used else "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +188,7 @@ class Hashed:
         return "large expression"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Unknown:
     """Depends on something that was not understood.  Never equal to anything."""
 
@@ -181,7 +199,7 @@ class Unknown:
         return "unknown"
 
 
-Form: TypeAlias = Element | Number | Apply | Combine | Missing | Hashed | Unknown
+Form: TypeAlias = Element | Number | Varying | Apply | Combine | Missing | Hashed | Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +246,9 @@ class NormalForm:
 
     @property
     def understood(self) -> bool:
-        """Whether nothing in it is unknown."""
+        """Whether nothing in it is unknown or undefined."""
         return not any(
-            isinstance(form, Unknown)
+            isinstance(form, Unknown) or (isinstance(form, Missing) and form.used)
             for output in self.outputs
             for piece in output.pieces
             for form in walk(piece.form)
@@ -280,6 +298,11 @@ def _value(
             return np.broadcast_to(content[where], full)
         case Number(value=number):
             return np.full(full, number)
+        case Varying(place=place, whole=whole):
+            listed = np.broadcast_to(place.numbers(cells, counts), full)
+            if whole:
+                return listed.astype(np.float64)
+            return np.ascontiguousarray(listed).view(np.float64)
         case Apply(operator=operator, args=args):
             given = [_value(arg, cells, counts, tensors) for arg in args]
             return real(operator, *given)

@@ -70,6 +70,7 @@ class Literals:
 
     def known(self, ids: Ids) -> NDArray[np.bool_] | None:
         """Which terms are numbers; `None` for none of them."""
+        ids = np.asarray(ids)
         maybe = np.asarray(self._filter[self._low(ids)])
         if not maybe.any():
             return None

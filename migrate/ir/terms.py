@@ -8,10 +8,12 @@ ones collide with the probability of a 64-bit hash.
   each is addition modulo 2^64 seen through a bijection `f` of its own,
   `id(a + b) = f^-1(f(a) + f(b))`.  Order and grouping vanish, a neutral element is
   `f^-1(0)`, negation and reciprocal are `f^-1(-f(x))`, and a reduction is one sum.
-* other operators hash their operator and arguments, in order;
-* the rewrites of `ir.rewrites` apply, and operators on constants are computed;
+* other operators hash their operator and arguments, in order unless they commute;
+* the rewrites of `ir.rewrites` apply, and operators on numbers are computed
+  (`ir.literals`); what settles a result alone does so (0 * x, a known condition);
 * casts between float formats change nothing (precision is judged elsewhere), casts to
-  integers and to bool are operators.
+  integers and to bool are operators;
+* what is computed from a cell that nobody wrote is undefined, and nothing cancels it.
 
 Every term made is logged with its operator and arguments, so that `ir.normal` can read
 an expression back.
@@ -19,22 +21,23 @@ an expression back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from migrate.budget import Meter
-from migrate.ir.evaluate import Array, Mask
+from migrate.ir.evaluate import Array, Mask, Unevaluable
+from migrate.ir.hashing import Bijection, Ids, mix, salt, scramble
+from migrate.ir.literals import Literals, canonical
 from migrate.ir.nodes import Buffer, Op, Rounding
-from migrate.ir.reals import real
+from migrate.ir.reals import real, rounding_operator, spelled, truth_values, wraps
 from migrate.ir.rewrites import REWRITES
 from migrate.numerics.dtypes import DType
+from migrate.numerics.operators import OPERATORS
 from migrate.source import Span
-
-Ids: TypeAlias = NDArray[np.uint64]
 
 GROUPS = {
     "add": 0.0,
@@ -50,77 +53,17 @@ GROUPS = {
 """Associative, commutative operators and their neutral elements."""
 
 INVERSES = {"negate": "add", "reciprocal": "multiply"}
-COMMUTATIVE_ONLY = frozenset({"equal", "not_equal"})
-
-_WORD = 1 << 64
-_SEEDS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-
-
-def _mix(value: int) -> int:
-    value = (value + _SEEDS[0]) % _WORD
-    value = (value ^ value >> 30) * _SEEDS[1] % _WORD
-    value = (value ^ value >> 27) * _SEEDS[2] % _WORD
-    return value ^ value >> 31
-
-
-def _salt(text: str) -> int:
-    value = 0
-    for byte in text.encode():
-        value = _mix(value ^ byte)
-    return value
-
-
-def scramble(values: Ids) -> Ids:
-    """A hash of each number (splitmix64's finaliser)."""
-    with np.errstate(over="ignore"):
-        values = values + np.uint64(_SEEDS[0])
-        values = (values ^ values >> np.uint64(30)) * np.uint64(_SEEDS[1])
-        values = (values ^ values >> np.uint64(27)) * np.uint64(_SEEDS[2])
-        return values ^ values >> np.uint64(31)
+IDEMPOTENT = frozenset(
+    {"maximum", "minimum", "logical_and", "logical_or", "bitwise_and", "bitwise_or"}
+)
+COMMUTATIVE_ONLY = frozenset(
+    name for name, entry in OPERATORS.items() if entry.commutative and name not in GROUPS
+)
 
 
 def element_terms(tensor: str, elements: NDArray[np.int64]) -> Ids:
     """The terms of some elements (flat, row-major) of an input."""
-    return scramble(elements.astype(np.uint64) ^ np.uint64(_salt(f"tensor {tensor}")))
-
-
-def _as_written(number: float, dtype: DType) -> float:
-    """A constant as float32 holds it, so that 1e-5 is one number in every float format.
-
-    What float32 cannot hold to within its rounding (2^24 + 1, 1e300) stays as it is.
-    """
-    if dtype.kind != "float":
-        return number
-    with np.errstate(over="ignore"):
-        short = float(np.float32(number))
-    whole = number.is_integer() if np.isfinite(number) else True
-    return number if whole or not np.isfinite(short) else short
-
-
-class Bijection:
-    """An invertible scrambling of 64-bit numbers: multiply, fold the halves, twice."""
-
-    def __init__(self, name: str) -> None:
-        factors = [_salt(f"{name}/{position}") | 1 for position in range(3)]
-        self._forward = tuple(np.uint64(f) for f in factors)
-        self._backward = tuple(np.uint64(pow(f, -1, _WORD)) for f in reversed(factors))
-
-    def __call__(self, values: Ids) -> Ids:
-        return self._pass(values, self._forward)
-
-    def inverse(self, values: Ids) -> Ids:
-        return self._pass(values, self._backward)
-
-    @staticmethod
-    def _pass(values: Ids, factors: Sequence[np.uint64]) -> Ids:
-        # Folding the high half onto the low one undoes itself, so both ways look alike.
-        with np.errstate(over="ignore"):
-            a, b, c = factors
-            values = values * a
-            values = values ^ values >> np.uint64(32)
-            values = values * b
-            values = values ^ values >> np.uint64(32)
-            return values * c
+    return scramble(elements.astype(np.uint64) ^ np.uint64(salt(f"tensor {tensor}")))
 
 
 _BIJECTIONS = {name: Bijection(name) for name in GROUPS}
@@ -131,8 +74,8 @@ class Made:
     """Terms made by one operation: `ids[i]` is `operator(args[0][i], args[1][i], ...)`.
 
     For a reduction, `args` is one array with a last dimension over what was combined.
-    For an element of an input, `operator` is `element` and `tensor` its name; for a
-    number, `constant`.
+    For elements of an input, `operator` is `element` and `tensor` its name; for numbers,
+    `constant`.
     """
 
     operator: str
@@ -140,7 +83,13 @@ class Made:
     args: tuple[Ids, ...]
     span: Span | None
     tensor: str = ""
-    number: float = 0.0
+    numbers: NDArray[np.float64] | None = None
+
+
+def neutral_term(operator: str) -> np.uint64:
+    """The term of the number that changes nothing under the operator."""
+    number = np.asarray(GROUPS[operator])
+    return np.uint64(Literals(_BIJECTIONS["add"]).terms(number))
 
 
 class Terms:
@@ -158,23 +107,24 @@ class Terms:
         self.log: list[Made] = []
         self.used: set[str] = set()
         self.reads: list[tuple[Op, Ids]] = []
-        self._numbers: dict[int, float] = {}
-        self._constants: dict[float, Ids] = {}
+        self._literals = Literals(_BIJECTIONS["add"])
         self._opaque = 0
-        self.missing = np.uint64(_salt("nobody wrote this"))
-        self._record("missing", np.asarray(self.missing).reshape(1), (), None)
-        for name, neutral in GROUPS.items():
-            self._neutral(name, neutral)
+        self._undefined: dict[tuple[str, Span | None], Ids] = {}
+        self.missing = np.uint64(salt("nobody wrote this"))
+        # An undefined term is known to be no number.
+        missing = np.asarray(self.missing).reshape(1)
+        self._record("missing", missing, (), None)
+        self._literals.learn(missing, np.full(1, np.nan))
+        self._nan = self._number(np.nan)
+        self._neutral = {name: self._number(number) for name, number in GROUPS.items()}
 
     # -- the algebra ----------------------------------------------------------------
 
     def constant(self, number: float, dtype: DType) -> Array:
-        return self._number(_as_written(float(number), dtype))
+        return self._number(float(number))
 
     def position(self, numbers: Array, dtype: DType) -> Array:
-        distinct, places = np.unique(numbers, return_inverse=True)
-        ids = np.concatenate([self._number(float(n)).reshape(1) for n in distinct])
-        return np.asarray(ids[places].reshape(np.shape(numbers)))
+        return self._numbers(numbers.astype(np.float64))
 
     def content(self, buffer: Buffer, size: int) -> Array:
         leaf = self._leaves.get(buffer.name)
@@ -195,73 +145,90 @@ class Terms:
             self.reads.append((op, value))
 
     def apply(self, operator: str, args: Sequence[Array], op: Op) -> Array:
-        return self._apply(operator, args, op.span)
+        if truth_values(op, operator):
+            args = [self._apply("not_equal", (arg, self._number(0.0)), op.span) for arg in args]
+        return self._apply(spelled(operator, op), args, op.span)
 
     def cast(self, value: Array, source: DType, to: DType, rounding: Rounding, op: Op) -> Array:
-        if to.kind == "float" or source.kind == to.kind or source.kind == "bool":
+        if to.kind == "float" or source.kind == "bool" or source is to:
             return value
         if to.kind == "bool":
             return self._apply("not_equal", (value, self._number(0.0)), op.span)
         if source.kind == "float":
-            name = "trunc" if rounding is Rounding.TOWARD_ZERO else "round_even"
-            return self._apply(name, (value,), op.span)
-        return value
+            return self._apply(rounding_operator(rounding), (value,), op.span)
+        return self._apply(f"wrap:{to.value}", (value,), op.span) if wraps(source, to) else value
 
     def reduce(self, operator: str, value: Array, active: Mask, dims: int, op: Op) -> Array:
-        rewrite = REWRITES.get(operator)
-        if operator.endswith("_number") and rewrite is not None:
-            operator = operator.removesuffix("_number")
-            self.used.add(rewrite.name)
+        if truth_values(op, operator):
+            value = self._apply("not_equal", (value, self._number(0.0)), op.span)
+        operator = self._plain(operator)
         outer = np.broadcast_shapes(value.shape, np.shape(active))
-        value = np.broadcast_to(value, outer)
-        flat = np.moveaxis(value.reshape((-1, *outer[dims:])), 0, -1)
-        bijection = _BIJECTIONS.get(operator)
-        if bijection is None:
-            total = np.asarray(flat[..., 0])
-            for position in range(1, flat.shape[-1]):
+        count = math.prod(outer[:dims])
+        flat = np.moveaxis(np.broadcast_to(value, outer).reshape((count, *outer[dims:])), 0, -1)
+        identity = OPERATORS[operator].identity
+        if identity is None and (active is not True or not count):
+            raise Unevaluable(f"{operator} has no neutral element to leave points out", op.span)
+        if active is not True:
+            shown = np.broadcast_to(active, outer).reshape((count, *outer[dims:]))
+            flat = np.where(np.moveaxis(shown, 0, -1), flat, self._number(identity or 0.0))
+        if not count:
+            return np.broadcast_to(self._number(identity or 0.0), outer[dims:])
+        if operator not in GROUPS:
+            total: Array = np.asarray(flat[..., 0])
+            for position in range(1, count):
                 total = self._apply(operator, (total, flat[..., position]), op.span)
             return total
-        neutral = bijection.inverse(np.zeros(1, np.uint64))[0]
-        if active is not True:
-            shown = np.broadcast_to(active, outer).reshape((-1, *outer[dims:]))
-            flat = np.where(np.moveaxis(shown, 0, -1), flat, neutral)
-        with np.errstate(over="ignore"):
-            ids = bijection.inverse(self._in_group(operator, flat).sum(axis=-1, dtype=np.uint64))
-        rows = np.ascontiguousarray(flat).reshape(-1, flat.shape[-1])
-        self._record(operator, np.asarray(ids), (rows,), op.span)
-        return np.asarray(ids)
+        ids = self._combined(operator, self._in_group(operator, flat).sum(axis=-1, dtype=np.uint64))
+        settled = self._settled_rows(operator, flat, ids, op.span)
+        rows = np.ascontiguousarray(flat).reshape(-1, count)
+        if settled is None:
+            return self._record(operator, ids, (rows,), op.span)
+        found, known = settled
+        rest = ~found.reshape(-1)
+        if rest.any():
+            self._record(operator, ids.reshape(-1)[rest], (rows[rest],), op.span)
+        return np.where(found, known, ids)
 
     def scan(self, operator: str, value: Array, dim: int, inclusive: bool, op: Op) -> Array:
+        if truth_values(op, operator):
+            value = self._apply("not_equal", (value, self._number(0.0)), op.span)
+        operator = self._plain(operator)
         moved = np.moveaxis(value, dim, 0)
-        out = np.empty_like(moved)
-        running: Array = np.broadcast_to(self._number(GROUPS.get(operator, 0.0)), moved.shape[1:])
+        out = np.empty(moved.shape, np.uint64)
+        identity = OPERATORS[operator].identity
+        start = self._nan if identity is None else self._number(identity)
+        running: Array = np.broadcast_to(start, moved.shape[1:])
         for position in range(moved.shape[0]):
             if not inclusive:
                 out[position] = running
-            running = self._apply(operator, (running, moved[position]), op.span)
+            now = moved[position]
+            running = self._apply(operator, (running, now), op.span) if position else now
             if inclusive:
                 out[position] = running
         return np.moveaxis(out, 0, dim)
 
     def truth(self, value: Array) -> NDArray[np.bool_] | None:
-        known = [self._numbers.get(int(i)) for i in np.unique(value)]
-        if any(number is None for number in known):
-            return None
-        lookup = {int(i): bool(n) for i, n in zip(np.unique(value), known, strict=True)}
-        return np.asarray(np.vectorize(lambda i: lookup[int(i)], otypes=[bool])(value))
+        numbers = self._all_numbers(value)
+        return None if numbers is None else np.asarray(numbers != 0)
 
     def whole(self, value: Array) -> NDArray[np.int64] | None:
-        distinct, places = np.unique(value, return_inverse=True)
-        known = [self._numbers.get(int(i)) for i in distinct]
-        if any(number is None or number != int(number) for number in known):
+        numbers = self._all_numbers(value)
+        if numbers is None or not np.array_equal(numbers, np.rint(numbers)):
             return None
-        numbers = np.array([int(n) for n in known if n is not None], np.int64)
-        return numbers[places].reshape(np.shape(value))
+        return numbers.astype(np.int64) if np.isfinite(numbers).all() else None
+
+    def unwritten(self, value: Array) -> NDArray[np.bool_]:
+        known = self._literals.known(value)
+        if known is None:
+            return np.zeros(np.shape(value), bool)
+        known = np.array(known & (value != self._nan))
+        known[known] = np.isnan(self._literals.numbers(value[known]))
+        return np.asarray(known)
 
     def unknown(self, op: Op, args: Sequence[Array], shape: tuple[int, ...]) -> Array:
         self._opaque += 1
-        base = np.uint64(_salt(f"opaque {self._opaque} {op.span}"))
-        size = int(np.prod(shape, dtype=object)) if shape else 1
+        base = np.uint64(salt(f"opaque {self._opaque} {op.span}"))
+        size = math.prod(shape)
         self._meter.take(8 * size)
         ids = scramble(np.arange(size, dtype=np.uint64) ^ base).reshape(shape)
         self._record("opaque", ids, (), op.span)
@@ -269,10 +236,21 @@ class Terms:
 
     # -- building -------------------------------------------------------------------
 
-    def _apply(self, operator: str, args: Sequence[Array], span: Span) -> Array:
-        folded = self._folded(operator, args)
-        if folded is not None:
-            return folded
+    def _apply(self, operator: str, args: Sequence[Array], span: Span | None) -> Array:
+        args = [np.asarray(arg) for arg in args]
+        settled = self._settled(operator, args, span)
+        if settled is None:
+            return self._built(operator, args, span)
+        found, ids = settled
+        if found.all():
+            return ids
+        rest = ~found
+        spread = [np.broadcast_to(arg, found.shape)[rest] for arg in args]
+        ids[rest] = self._built(operator, spread, span)
+        return ids
+
+    def _built(self, operator: str, args: Sequence[Array], span: Span | None) -> Array:
+        """New terms, by the laws that hold whatever the arguments are."""
         rewrite = REWRITES.get(operator)
         if rewrite is not None:
             self.used.add(rewrite.name)
@@ -282,77 +260,214 @@ class Terms:
                 )
             )
         if operator in INVERSES:
-            bijection = _BIJECTIONS[INVERSES[operator]]
+            group = INVERSES[operator]
             (arg,) = args
             with np.errstate(over="ignore"):
-                ids = bijection.inverse(np.uint64(0) - bijection(arg))
+                ids = self._combined(group, np.uint64(0) - self._in_group(group, arg))
             return self._record(operator, ids, (arg,), span)
-        if operator == "multiply":
-            for constant, other in (args, tuple(reversed(args))):
-                if constant.ndim == 0 and self._numbers.get(int(constant)) == -1.0:
-                    return self._apply("negate", (other,), span)
         if operator in GROUPS:
-            bijection = _BIJECTIONS[operator]
             left, right = args
             with np.errstate(over="ignore"):
-                ids = bijection.inverse(
-                    self._in_group(operator, left) + self._in_group(operator, right)
-                )
-            return self._record(operator, ids, (left, right), span)
-        total = np.uint64(_salt(f"operator {operator}/{len(args)}"))
+                both = self._in_group(operator, left) + self._in_group(operator, right)
+            total: Ids = np.asarray(both)
+            return self._record(operator, self._combined(operator, total), (left, right), span)
+        start = np.uint64(salt(f"operator {operator}/{len(args)}"))
         with np.errstate(over="ignore"):
-            ids = np.asarray(total)
-            for position, arg in enumerate(args):
-                salted = scramble(arg ^ np.uint64(_mix(position + 1)))
-                ids = ids + salted if operator in COMMUTATIVE_ONLY else scramble(ids ^ salted)
+            ids = np.asarray(start)
             if operator in COMMUTATIVE_ONLY:
                 first, second = args
-                ids = total + scramble(first) + scramble(second)
+                ids = start + (scramble(first) + scramble(second))
+            else:
+                for position, arg in enumerate(args):
+                    ids = scramble(ids ^ scramble(arg ^ np.uint64(mix(position + 1))))
             ids = scramble(ids)
         return self._record(operator, ids, tuple(args), span)
 
-    def _folded(self, operator: str, args: Sequence[Array]) -> Array | None:
-        """The result of an operator on numbers, which is a number."""
-        if any(arg.ndim for arg in args):
+    def _settled(
+        self, operator: str, args: Sequence[Array], span: Span | None
+    ) -> tuple[NDArray[np.bool_], Ids] | None:
+        """Where the result is known without a new term, and what it is there."""
+        if operator == "select":
+            return self._settled_select(args, span)
+        computable = operator not in _SPELLED_AS_SUMS
+        knowns = [self._literals.known(arg) for arg in args]
+        if all(known is None for known in knowns):
             return None
-        numbers = [self._numbers.get(int(arg)) for arg in args]
-        given = [number for number in numbers if number is not None]
-        if len(given) != len(args):
+        shape = np.broadcast_shapes(*(np.shape(arg) for arg in args))
+        found = np.zeros(shape, bool)
+        ids = np.zeros(shape, np.uint64)
+        numbers = [self._numbers_of(arg, known) for arg, known in zip(args, knowns, strict=True)]
+        spread = [np.broadcast_to(arg, shape) for arg in args]
+
+        def settle(where: NDArray[np.bool_], result: Array) -> None:
+            new = np.broadcast_to(where, shape) & ~found
+            if new.any():
+                ids[new] = np.broadcast_to(result, shape)[new]
+                found[new] = True
+
+        for arg, known in zip(spread, knowns, strict=True):
+            if known is not None and (gone := self.unwritten(arg)).any():
+                undefined = self._no_number(operator, span)
+                settle(gone, np.where(arg == self.missing, undefined, arg))
+        known_everywhere = [known for known in knowns if known is not None]
+        if computable and len(known_everywhere) == len(args):
+            both = ~found
+            for known in known_everywhere:
+                both = np.asarray(both & known)
+            if both.any():
+                given = [np.broadcast_to(n, shape)[both] for n in numbers]
+                ids[both] = self._computed(operator, given, [arg[both] for arg in spread])
+                found |= both
+        for position, (known, number) in enumerate(zip(knowns, numbers, strict=True)):
+            if known is None:
+                continue
+            if operator in _ABSORBING:
+                settle(known & _ABSORBING[operator](number), args[position])
+            if operator == "multiply":
+                minus = np.broadcast_to(known & (number == -1.0), shape) & ~found
+                if minus.any():
+                    ids[minus] = self._apply("negate", (spread[1 - position][minus],), span)
+                    found |= minus
+        return (found, ids) if found.any() else None
+
+    def _settled_select(
+        self, args: Sequence[Array], span: Span | None
+    ) -> tuple[NDArray[np.bool_], Ids] | None:
+        condition, then, otherwise = args
+        shape = np.broadcast_shapes(*(np.shape(arg) for arg in args))
+        found: NDArray[np.bool_] = np.array(np.broadcast_to(then == otherwise, shape))
+        ids: Ids = np.array(np.where(found, then, np.uint64(0)))
+        known = self._literals.known(condition)
+        if known is not None:
+            number = self._numbers_of(condition, known)
+            gone = known & self.unwritten(condition)
+            decided = np.where(number != 0, then, otherwise)
+            decided = np.where(gone, self._no_number("select", span), decided)
+            found = np.asarray(found | known)
+            ids = np.array(np.where(known, decided, ids))
+        return (np.asarray(found), ids) if found.any() else None
+
+    def _settled_rows(
+        self, operator: str, rows: Ids, ids: Ids, span: Span | None
+    ) -> tuple[NDArray[np.bool_], Ids] | None:
+        """As `_settled`, for a reduction of the last dimension; `ids` are the plain sums."""
+        known = self._literals.known(rows)
+        if known is None:
             return None
-        with np.errstate(all="ignore"):
-            result = float(real(operator, *map(np.float64, given)))
-        return self._number(result) if np.isfinite(result) else None
+        numbers = self._numbers_of(rows, known)
+        found = known.all(axis=-1)
+        result = np.zeros(found.shape, np.uint64)
+        if found.any():
+            total = numbers[found][..., 0]
+            for column in range(1, rows.shape[-1]):
+                total = real(operator, total, numbers[found][..., column])
+            result[found] = self._sums(operator, total, ids[found])
+        absorbed = known & _ABSORBING[operator](numbers) if operator in _ABSORBING else None
+        if absorbed is not None and absorbed.any():
+            # Two infinities of opposite sign have no sum.
+            low = np.where(absorbed, numbers, np.inf).min(axis=-1)
+            high = np.where(absorbed, numbers, -np.inf).max(axis=-1)
+            some = absorbed.any(axis=-1)
+            if operator == "multiply":
+                endless = (known & np.isinf(numbers)).any(axis=-1)
+                low = np.where(endless, np.nan, low)
+            settled = np.where(low == high, low, np.nan)[some]
+            result[some] = self._numbers(settled)
+            found = found | some
+        gone = self.unwritten(rows)
+        if gone.any():
+            some = gone.any(axis=-1)
+            first = np.take_along_axis(rows, gone.argmax(axis=-1)[..., None], -1)[..., 0]
+            undefined = self._no_number(operator, span)
+            result[some] = np.where(first == self.missing, undefined, first)[some]
+            found = found | some
+        return (found, result) if found.any() else None
+
+    def _computed(self, operator: str, given: Sequence[Array], args: Sequence[Array]) -> Ids:
+        """An operator on numbers."""
+        try:
+            with np.errstate(all="ignore"):
+                result = real(operator, *given)
+        except Unevaluable:
+            return self._built(operator, args, None)
+        with np.errstate(over="ignore"):
+            if operator == "add":
+                total = self._in_group("add", args[0]) + self._in_group("add", args[1])
+                return self._sums("add", result, self._combined("add", total))
+            if operator == "negate":
+                total = np.uint64(0) - self._in_group("add", args[0])
+                return self._sums("add", result, self._combined("add", total))
+        return self._numbers(np.broadcast_to(result, np.shape(args[0])))
+
+    def _sums(self, operator: str, numbers: Array, ids: Ids) -> Ids:
+        """Terms of combined numbers; sums keep the terms that do not depend on their order."""
+        if operator != "add":
+            return self._numbers(numbers)
+        plain = np.isfinite(numbers)
+        result = np.where(plain, ids, self._numbers(np.where(plain, 0.0, numbers)))
+        self._learn(ids[plain], canonical(numbers[plain]))
+        return result
+
+    def _plain(self, operator: str) -> str:
+        """The operator that a reduction of real numbers goes by."""
+        rewrite = REWRITES.get(operator)
+        if not operator.endswith("_number") or rewrite is None:
+            return operator
+        self.used.add(rewrite.name)
+        return operator.removesuffix("_number")
+
+    # -- numbers --------------------------------------------------------------------
 
     def _number(self, number: float) -> Ids:
-        number = number + 0.0  # -0.0 and 0.0 are one number
-        found = self._constants.get(number)
+        return self._numbers(np.asarray(number, np.float64))
+
+    def _numbers(self, numbers: NDArray[np.float64]) -> Ids:
+        numbers = canonical(numbers)
+        ids = self._literals.terms(numbers)
+        self._learn(ids, numbers)
+        return ids
+
+    def _learn(self, ids: Ids, numbers: NDArray[np.float64]) -> None:
+        new, their = self._literals.learn(ids, numbers)
+        if new.size:
+            self._record("constant", new, (), None, numbers=their)
+
+    def _numbers_of(self, ids: Ids, known: NDArray[np.bool_] | None) -> NDArray[np.float64]:
+        """The numbers of the known terms; 1 for the others."""
+        numbers = np.ones(np.shape(ids))
+        if known is not None:
+            numbers[known] = self._literals.numbers(ids[known])
+        return numbers
+
+    def _all_numbers(self, ids: Ids) -> NDArray[np.float64] | None:
+        known = self._literals.known(ids)
+        if known is None or not known.all() or self.unwritten(ids).any():
+            return None
+        return self._numbers_of(ids, known)
+
+    def _no_number(self, operator: str, span: Span | None) -> Ids:
+        """What an operator makes of a cell that nobody wrote."""
+        found = self._undefined.get((operator, span))
         if found is None:
-            bits = int(np.float64(number).view(np.uint64))
-            found = np.asarray(np.uint64(_mix(bits ^ _salt("number"))))
-            self._constants[number] = found
-            self._numbers[int(found)] = number
-            self._record("constant", found.reshape(1), (), None, number=number)
+            text = f"undefined {len(self._undefined)} {operator} {span}"
+            found = self._undefined[operator, span] = np.asarray(np.uint64(salt(text)))
+            self._record("undefined", found.reshape(1), (), span)
+            self._literals.learn(found.reshape(1), np.full(1, np.nan))
         return found
 
     def _in_group(self, operator: str, ids: Array) -> Array:
         """The terms as elements of an operator's group."""
-        bijection = _BIJECTIONS[operator]
-        seen = bijection(ids)
-        neutral = self._constants[GROUPS[operator] + 0.0]
-        if int(bijection(neutral)):
-            seen = np.where(ids == neutral, np.uint64(0), seen)
-        return np.asarray(seen)
+        seen = _BIJECTIONS[operator](ids)
+        if operator == "add":
+            return seen
+        return np.where(ids == self._neutral[operator], np.uint64(0), seen)
 
-    def _neutral(self, operator: str, number: float) -> None:
-        """Let the number that changes nothing be the group's neutral element.
-
-        A number that is neutral for several operators is the first one's neutral
-        element; `_in_group` translates it for the others.
-        """
-        zero = _BIJECTIONS[operator].inverse(np.zeros(1, np.uint64))
-        self._numbers[int(zero[0])] = number
-        self._record("constant", zero, (), None, number=number)
-        self._constants.setdefault(number, zero.reshape(()))
+    def _combined(self, operator: str, total: Array) -> Ids:
+        """The terms of elements of an operator's group."""
+        ids = _BIJECTIONS[operator].inverse(total)
+        if operator == "add":
+            return np.asarray(ids)
+        return np.where(total == np.uint64(0), self._neutral[operator], ids)
 
     def _record(
         self,
@@ -361,9 +476,23 @@ class Terms:
         args: tuple[Ids, ...],
         span: Span | None,
         tensor: str = "",
-        number: float = 0.0,
+        numbers: NDArray[np.float64] | None = None,
     ) -> Ids:
         self._meter.step(max(1, ids.size // 64))
         self._meter.take(ids.nbytes + sum(arg.nbytes for arg in args if arg.base is None))
-        self.log.append(Made(operator, ids, args, span, tensor, number))
+        self.log.append(Made(operator, ids, args, span, tensor, numbers))
         return ids
+
+
+_SPELLED_AS_SUMS = frozenset({"subtract", "fma"})
+"""Rewritten before numbers are computed, so that a sum of numbers has one term."""
+
+_ABSORBING: dict[str, Callable[[NDArray[np.float64]], NDArray[np.bool_]]] = {
+    "add": lambda x: ~np.isfinite(x),
+    "multiply": lambda x: (x == 0.0) | np.isnan(x),
+    "maximum": lambda x: (x == np.inf) | np.isnan(x),
+    "minimum": lambda x: (x == -np.inf) | np.isnan(x),
+    "logical_and": lambda x: x == 0.0,
+    "logical_or": lambda x: x == 1.0,
+}
+"""Operands that alone decide the result, whatever real number the other is."""

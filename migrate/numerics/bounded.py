@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from migrate.numerics import contract, operators
 from migrate.numerics.casts import Rule, cast, round_float
+from migrate.numerics.convert import convert, holds
 from migrate.numerics.domain import OperatorError, Order
 from migrate.numerics.dtypes import DType
 from migrate.numerics.errors import (
@@ -34,10 +35,11 @@ from migrate.numerics.propagate import (
     errors_of,
     finished,
     joined,
+    loosened,
     own_published,
     own_rounding,
-    own_truncation,
     whole_sizes,
+    zeroed,
 )
 from migrate.numerics.rounded import (
     check_arity,
@@ -51,10 +53,6 @@ from migrate.numerics.rounded import (
 )
 
 Array: TypeAlias = NDArray[Any]
-
-# The most elements for which an integer array's distinct magnitudes are counted when it
-# becomes a float one; beyond it the cautious answer, one, stands.
-_COUNTED = 1 << 20
 
 
 class Bounded:
@@ -148,7 +146,7 @@ class Bounded:
             ambiguous = either(ambiguous, _outside(args[0], error, y.shape))
         elif not found.exact or widens:
             own = own_rounding(y, reach, dtype, self.flush)
-            if found.odd is not None:
+            if found.before_rounding is not None:
                 # The product of values wider than the format is itself rounded here.
                 product = EVALUATION * np.abs(args[0].value * args[1].value)
                 own = (own[0] + product, own[1], own[2], own[3] + product)
@@ -156,10 +154,10 @@ class Bounded:
             whole = certified(found, args, dtype)
             if own is not None and whole is not None:
                 free = ~np.isnan(whole)
-                own = None if free.all() else _zeroed(own, free)
+                own = None if free.all() else zeroed(own, free)
         return finished(
             y,
-            joined(before, own, y.shape),
+            loosened(joined(before, own), args, y.shape),
             dtype,
             distinct=max(x.distinct for x in args),
             ambiguous=ambiguous,
@@ -202,72 +200,9 @@ class Bounded:
             return self.copy(v)
         with np.errstate(all="ignore"):
             if to is DType.BOOL:
-                holds, open_ended = self.truth(v)
-                return BoundedValue(to, holds, ambiguous=open_ended)
-            if not v.dtype.is_float:
-                if to.is_float:
-                    return self._float_from_integer(v, to, rule)
-                return BoundedValue(to, cast(v.value, to, rule), ambiguous=v.ambiguous)
-            if to.is_float:
-                return self._round(v, to, rule)
-            return self._integer_from_float(v, to, rule)
-
-    def _round(self, v: BoundedValue, to: DType, rule: Rule) -> BoundedValue:
-        if rule is Rule.NKI and v.dtype is DType.FLOAT64 and to is not DType.FLOAT32:
-            v = self._round(v, DType.FLOAT32, rule)
-        before = None if v.is_exact else errors_of(v)
-        saturate = to.bits <= 8 and rule.saturates
-        whole = v.whole
-        own: Errors | None = None
-        if not holds(to, v.dtype):
-            reach = before[3] if before is not None else np.zeros(v.shape)
-            match rule:
-                case Rule.TRUNCATE:
-                    own = own_truncation(v.value, reach, to)
-                case _ if to is DType.FLOAT8_E8M0FNU:
-                    # The nearest power of two: up to a third away, never beyond.
-                    size = np.abs(v.value) + reach
-                    none = np.zeros(v.shape)
-                    own = (size / 2, none, none, size / 2)
-                case _:
-                    own = own_rounding(v.value, reach, to, self.flush)
-            if whole is not None:
-                fits = whole <= np.ldexp(1.0, to.precision)
-                whole = np.where(fits & (whole <= to.max), whole, np.nan)
-                own = _zeroed(own, ~np.isnan(whole))
-        return finished(
-            v.value,
-            joined(before, own, v.shape),
-            to,
-            distinct=v.distinct,
-            ambiguous=v.ambiguous,
-            whole=whole,
-            saturate=saturate,
-        )
-
-    def _float_from_integer(self, v: BoundedValue, to: DType, rule: Rule) -> BoundedValue:
-        y = v.value.astype(np.float64)
-        few = y.size <= _COUNTED
-        exact = BoundedValue(
-            DType.FLOAT64 if v.dtype.bits > 32 or rule is not Rule.NKI else DType.FLOAT32,
-            y,
-            whole=whole_sizes(y),
-            ambiguous=v.ambiguous,
-            distinct=distinct_magnitudes(y) if few else 1.0,
-        )
-        if rule is Rule.NKI:
-            exact.dtype = DType.FLOAT64
-        return self._round(exact, to, rule) if exact.dtype is not to else exact
-
-    def _integer_from_float(self, v: BoundedValue, to: DType, rule: Rule) -> BoundedValue:
-        value = cast(v.value, to, rule, source=v.dtype)
-        ambiguous = v.ambiguous
-        if not v.is_exact:
-            reach = v.allowance()
-            low = cast(v.value - reach, to, rule, source=v.dtype)
-            high = cast(v.value + reach, to, rule, source=v.dtype)
-            ambiguous = either(ambiguous, compact(low != high))
-        return BoundedValue(to, value, ambiguous=ambiguous)
+                truths, open_ended = self.truth(v)
+                return BoundedValue(to, truths, ambiguous=open_ended)
+            return convert(v, to, rule, flush=self.flush)
 
     def bitcast(self, v: BoundedValue, to: DType) -> BoundedValue:
         if v.dtype.numpy.itemsize != to.numpy.itemsize:
@@ -439,20 +374,6 @@ class Bounded:
             if x.dtype is not dtype:
                 raise ValueError(f"select of {x.dtype} to {dtype}")
         return list(args)
-
-
-def holds(wide: DType, narrow: DType) -> bool:
-    """Whether every value of one float format is a value of another."""
-    return (
-        wide.precision >= narrow.precision
-        and wide.max >= narrow.max
-        and wide.min_subnormal <= narrow.min_subnormal
-    )
-
-
-def _zeroed(errors: Errors, where: Array) -> Errors:
-    bound, deviation, coherent, worst = (np.where(where, 0.0, e) for e in errors)
-    return bound, deviation, coherent, worst
 
 
 def _doubts(args: Sequence[BoundedValue], shape: tuple[int, ...]) -> Array | None:

@@ -9,6 +9,9 @@ Conversions are explicit.  `apply` takes operands of one kind (all floats, or al
 integers) as the exact values they are and rounds the result once to `dtype`; what a
 platform converts beforehand (CUDA's usual arithmetic conversions, NKI's fp32 operands)
 is a `cast` the interpreter writes.
+
+Values are written only by `put` and `combine`, and only those that `constant`,
+`from_array` or `copy` made: other results may share memory with their operands.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from migrate.numerics.dtypes import DType
+
 Array = NDArray[Any]
 
 
@@ -43,14 +45,25 @@ def _add_odd(a: Array, b: Array) -> Array:
     return np.where(inexact, np.where(away, bits + 1, bits - 1), bits).view(np.float64)
 
 
-def fma_odd(a: Array, b: Array, c: Array) -> Array:
-    """a*b + c of operands of at most 24 bits, as a float64 rounded to odd.
+def fma_before_rounding(a: Array, b: Array, c: Array, dtype: DType) -> Array:
+    """a*b + c of operands of at most 24 bits, as float64 that rounds to `dtype` rightly.
 
-    The product is exact in float64, so one more rounding to a format of up to 51 bits
-    gives the fused result.
+    The product is exact in float64.  The sum, rounded to float64, lies on the same side
+    of every value halfway between two of `dtype`, unless it fell on one; those elements
+    (and the subnormal ones, whose halfway points lie elsewhere) are rounded to odd.
     """
     with np.errstate(all="ignore"):
-        return _add_odd(np.asarray(a * b, np.float64), np.asarray(c, np.float64))
+        product = np.asarray(a * b, np.float64)
+        total = np.asarray(product + c, np.float64)
+        below = np.int64((1 << (53 - dtype.precision)) - 1)
+        halfway = np.int64(1 << (52 - dtype.precision))
+        unsafe = (total.view(np.int64) & below) == halfway
+        unsafe |= np.abs(total) < 2.0 * dtype.min_normal
+        if unsafe.any():
+            addend = np.broadcast_to(c, total.shape)[unsafe].astype(np.float64)
+            product = np.broadcast_to(product, total.shape)[unsafe]
+            total[unsafe] = _add_odd(product, addend)
+    return total
 
 
 def fma64(a: Array, b: Array, c: Array) -> Array:

@@ -22,7 +22,7 @@ import numpy as np
 from migrate.numerics import functions, spread
 from migrate.numerics import integers as whole
 from migrate.numerics.erf import erf, erfc
-from migrate.numerics.fma import fma_odd
+from migrate.numerics.fma import fma_before_rounding
 from migrate.numerics.spread import Array, Real, Spread
 
 OperatorKind = Literal[
@@ -44,10 +44,11 @@ class Operator:
     `associative` and `commutative` hold over the reals.  `identity` is the neutral
     operand of a reduction.  `exact`: the result of operands of one format is a value of
     that format, so nothing is rounded.  `native`: NumPy's result in float32 and float64
-    is correctly rounded.  `odd` gives the float64 result rounded to odd where a plain
-    float64 evaluation rounded again would be wrong.  `spread` carries errors; `None`
-    where the result is not a number with an error (booleans, integers).  `jump` is the least
-    size of the operator's jumps for given operands, `None` where it is continuous.
+    is correctly rounded.  `before_rounding` gives, for operands and a format, a
+    float64 that rounds to the format rightly, where the plain evaluation would not.
+    `spread` carries errors; `None` where the result is not a number with an error
+    (booleans, integers).  `jump` is the least size of the operator's jumps for given
+    operands, `None` where it is continuous.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Operator:
     identity: float | None = None
     exact: bool = False
     native: bool = False
-    odd: Real | None = None
+    before_rounding: Real | None = None
     jump: Callable[[Sequence[Array]], Array] | None = None
 
     @property
@@ -170,7 +171,7 @@ _arithmetic(
     functions.fma,
     spread.fused,
     integers=functions.fma,
-    odd=fma_odd,
+    before_rounding=fma_before_rounding,
 )
 _arithmetic(
     "negate", 1, "-a", np.negative, spread.additive, integers=np.negative, exact=True, native=True

@@ -42,6 +42,12 @@ def errors_of(v: BoundedValue) -> Errors:
     return v.bound, v.deviation, v.coherent, v.worst
 
 
+def zeroed(errors: Errors, where: Array) -> Errors:
+    """No errors where the mask holds."""
+    bound, deviation, coherent, worst = (np.where(where, 0.0, e) for e in errors)
+    return bound, deviation, coherent, worst
+
+
 def _scaled(slope: Array, size: Array) -> Array:
     """slope * size, with 0 for an absent error under an infinite slope."""
     return np.where(size == 0, 0.0, slope * size)
@@ -117,7 +123,7 @@ def own_published(y: Array, before: Array, error: OperatorError, first: Array) -
     return relative * size + absolute, none, none, relative * (size + before) + absolute
 
 
-def joined(before: Errors | None, own: Errors | None, shape: tuple[int, ...]) -> Errors | None:
+def joined(before: Errors | None, own: Errors | None) -> Errors | None:
     """Carried errors and the operation's own, which is independent of them."""
     if before is None or own is None:
         return before if own is None else own
@@ -128,6 +134,19 @@ def joined(before: Errors | None, own: Errors | None, shape: tuple[int, ...]) ->
         coherent + own[2],
         worst + own[3],
     )
+
+
+def loosened(
+    errors: Errors | None, args: Sequence[BoundedValue], shape: tuple[int, ...]
+) -> Errors | None:
+    """No bound where an operand is infinite or NaN but might be something else."""
+    loose = either(
+        *(compact(x.ambiguous & ~np.isfinite(x.value)) for x in args if x.ambiguous is not None)
+    )
+    if loose is None:
+        return errors
+    bound, deviation, coherent, worst = zeros(shape) if errors is None else errors
+    return np.where(loose, np.inf, bound), deviation, coherent, np.where(loose, np.inf, worst)
 
 
 def overflow_threshold(dtype: DType) -> float:
@@ -154,31 +173,46 @@ def finished(
     An element whose overflow the bound leaves open, or that has no bound, is ambiguous.
     """
     y = np.asarray(y, np.float64)
-    result = BoundedValue(dtype, y, distinct=distinct, whole=whole)
+    result = BoundedValue(dtype, y, distinct=distinct, whole=whole, ambiguous=ambiguous)
     if errors is not None:
         result.bound, result.deviation, result.coherent, result.worst = (
-            np.array(np.broadcast_to(e, y.shape)) for e in errors
+            e if e.shape == y.shape else np.broadcast_to(e, y.shape) for e in errors
         )
-    threshold = overflow_threshold(dtype)
     size = np.abs(y)
     if saturate or dtype.overflow == "saturate":
         result.value = np.where(size > dtype.max, np.copysign(dtype.max, y), y)
-    elif np.isfinite(threshold):
-        reach = result.allowance(confidence)
-        open_ended = (np.abs(size - threshold) <= reach) & (reach > 0)
-        ambiguous = either(ambiguous, compact(open_ended))
-        beyond: Any = np.nan if dtype.overflow == "nan" else np.copysign(np.inf, y)
-        result.value = np.where(size >= threshold, beyond, y)
-    special = ~np.isfinite(result.value)
+    else:
+        _overflow(result, size, confidence)
     if result.worst is not None:
-        unbounded = ~np.isfinite(result.worst)
-        ambiguous = either(ambiguous, compact(unbounded))
-        for name in ("bound", "deviation", "coherent", "worst"):
-            part = getattr(result, name)
-            part[np.isnan(part)] = np.inf
-            part[special] = 0.0
-    result.ambiguous = ambiguous
+        _settle(result)
     return result
+
+
+def _overflow(result: BoundedValue, size: Array, confidence: float) -> None:
+    dtype, threshold = result.dtype, overflow_threshold(result.dtype)
+    if not np.isfinite(threshold) or not (size + result.limit() >= threshold).any():
+        return
+    reach = result.allowance(confidence)
+    open_ended = (np.abs(size - threshold) <= reach) & (reach > 0)
+    result.ambiguous = either(result.ambiguous, compact(open_ended))
+    beyond: Any = np.nan if dtype.overflow == "nan" else np.copysign(np.inf, result.value)
+    result.value = np.where(size >= threshold, beyond, result.value)
+
+
+def _settle(result: BoundedValue) -> None:
+    """Infinities and NaN carry no error; an element without a bound is ambiguous."""
+    assert result.worst is not None
+    special = ~np.isfinite(result.value)
+    unbounded = ~np.isfinite(result.worst)
+    if not special.any() and not unbounded.any():
+        return
+    if unbounded.any():
+        result.ambiguous = either(result.ambiguous, unbounded)
+    for name in ("bound", "deviation", "coherent", "worst"):
+        part = np.array(getattr(result, name))
+        part[np.isnan(part)] = np.inf
+        part[special] = 0.0
+        setattr(result, name, part)
 
 
 def certified(found: Operator, args: Sequence[BoundedValue], dtype: DType) -> Array | None:

@@ -223,10 +223,10 @@ def _evaluate_reals(found: Operator, args: Sequence[Array], dtype: DType) -> Arr
     if found.native and dtype in _NATIVE and all(x.dtype == dtype.numpy for x in args):
         return np.asarray(found.reals(*args))
     wide = [x.astype(np.float64) if is_float(x) else x for x in args]
-    if found.odd is not None:
+    if found.before_rounding is not None:
         if dtype is DType.FLOAT64 or any(x.dtype == np.float64 for x in args):
             return round_float(fma64(*wide), dtype)
-        return round_float(found.odd(*wide), dtype)
+        return round_float(found.before_rounding(*wide, dtype), dtype)
     return round_float(np.asarray(found.reals(*wide)), dtype)
 
 

@@ -78,19 +78,19 @@ def monotone(
 ) -> Spread:
     """A function monotone on [low, high]: its values at the ends of the interval.
 
-    Inside the domain an end beyond it is clipped to it.  Where a limit of the domain is
-    a pole the value there is infinite, which is the bound wanted.
+    An interval that leaves the domain has no bound: the result may be NaN.
     """
 
     def spread(x: Sequence[Array], e: Sequence[Array]) -> Array:
         at = x[0]
         value = function(at)
-        above = np.abs(function(np.minimum(at + e[0], high)) - value)
-        below = np.abs(value - function(np.maximum(at - e[0], low)))
+        above = np.abs(function(at + e[0]) - value)
+        below = np.abs(value - function(at - e[0]))
         found = np.maximum(above, below)
         if slope < np.inf:
             found = np.minimum(found, slope * e[0])
-        found = np.where(np.isnan(found), np.inf, found)
+        leaves = (at - e[0] < low) | (at + e[0] > high)
+        found = np.where(leaves | np.isnan(found), np.inf, found)
         return np.where(e[0] == 0, 0.0, found)
 
     return spread

@@ -1,0 +1,188 @@
+"""Where two expressions part: the smallest differing pieces of two normal forms.
+
+`differences` walks two forms of the same output elements side by side and stops where
+they stop being alike.  What it finds is named for what a reviewer would say: another
+operator, another tensor, another element of it, another constant, nothing written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from migrate.ir.forms import (
+    Apply,
+    Combine,
+    Element,
+    Form,
+    Hashed,
+    Missing,
+    Number,
+    Part,
+    Unknown,
+    walk,
+)
+from migrate.source import Span
+
+What: TypeAlias = Literal[
+    "unwritten",
+    "extra-write",
+    "operator",
+    "sign",
+    "tensor",
+    "element",
+    "constant",
+    "extent",
+    "operand",
+    "expression",
+    "unwritten-operand",
+    "unknown",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where the NKI expression is not the CUDA expression.
+
+    The spans are those of the operators nearest to it.
+    """
+
+    what: What
+    cuda: Form
+    nki: Form
+    cuda_span: Span | None
+    nki_span: Span | None
+
+
+def differences(cuda: Form, nki: Form) -> tuple[Difference, ...]:
+    """The differences of two forms over the same cells; empty if they are equal."""
+    return tuple(_differences(cuda, nki, None, None))
+
+
+def similarity(cuda: Form, nki: Form) -> float:
+    """How alike two forms are, 0 to 1: the share of their nodes that correspond."""
+    if cuda == nki:
+        return 1.0
+    total = max(_count(cuda), _count(nki))
+    return _common(cuda, nki) / total if total else 0.0
+
+
+def _differences(
+    cuda: Form, nki: Form, cuda_at: Span | None, nki_at: Span | None
+) -> Iterator[Difference]:
+    # As deep as the forms, which `ir.normal` bounds.
+    if cuda == nki:
+        return
+    cuda_here = _span(cuda) or cuda_at
+    nki_here = _span(nki) or nki_at
+
+    def found(what: What) -> Difference:
+        return Difference(what, cuda, nki, cuda_here, nki_here)
+
+    match cuda, nki:
+        case (Unknown(), _) | (_, Unknown()):
+            yield found("unknown")
+        case _, Missing():
+            yield found("unwritten" if nki_at is None else "unwritten-operand")
+        case Missing(), _:
+            yield found("extra-write" if cuda_at is None else "unwritten-operand")
+        case Element(tensor=left), Element(tensor=right):
+            what: What = "element" if left == right else "tensor"
+            yield Difference(what, cuda, nki, cuda_at or cuda_here, nki_at or nki_here)
+        case Number(), Number():
+            yield Difference("constant", cuda, nki, cuda_at or cuda_here, nki_at or nki_here)
+        case Apply(operator=a, args=given), Apply(operator=b, args=taken):
+            if a != b or len(given) != len(taken):
+                yield found("operator")
+                return
+            for left_arg, right_arg in zip(given, taken, strict=True):
+                yield from _differences(left_arg, right_arg, cuda_here, nki_here)
+        case Combine(operator=a, parts=given_parts), Combine(operator=b, parts=taken_parts):
+            if a != b:
+                yield found("operator")
+                return
+            yield from _parts(cuda, nki, given_parts, taken_parts, cuda_here, nki_here)
+        case (Apply() | Combine(), Apply() | Combine()):
+            yield found("operator")
+        case _:
+            yield found("expression")
+
+
+def _parts(
+    cuda: Combine,
+    nki: Combine,
+    given: tuple[Part, ...],
+    taken: tuple[Part, ...],
+    cuda_here: Span | None,
+    nki_here: Span | None,
+) -> Iterator[Difference]:
+    """Parts without a counterpart, paired by likeness."""
+    left = list(given)
+    right = list(taken)
+    for part in given:
+        if part in right:
+            right.remove(part)
+            left.remove(part)
+    for part in list(left):
+        flipped = Part(part.form, -part.power, part.count)
+        if flipped in right:
+            right.remove(flipped)
+            left.remove(part)
+            yield Difference("sign", cuda, nki, cuda_here, nki_here)
+    while left and right:
+        part, other = max(
+            ((a, b) for a in left for b in right),
+            key=lambda pair: similarity(pair[0].form, pair[1].form),
+        )
+        left.remove(part)
+        right.remove(other)
+        if part.count != other.count and _same_but_extent(part.form, other.form):
+            yield Difference("extent", cuda, nki, cuda_here, nki_here)
+        elif part.form == other.form:
+            # The same operand, more or less often than the other side has it.
+            yield Difference("operand", cuda, nki, cuda_here, nki_here)
+        else:
+            yield from _differences(part.form, other.form, cuda_here, nki_here)
+    if left or right:
+        yield Difference("operand", cuda, nki, cuda_here, nki_here)
+
+
+def _same_but_extent(cuda: Form, nki: Form) -> bool:
+    return similarity(cuda, nki) > 0.5
+
+
+def _span(form: Form) -> Span | None:
+    match form:
+        case Apply(span=span) | Combine(span=span) | Hashed(span=span) | Unknown(span=span):
+            return span
+        case Number(span=span):
+            return span
+        case _:
+            return None
+
+
+def _count(form: Form) -> int:
+    return sum(1 for _ in walk(form))
+
+
+def _common(cuda: Form, nki: Form) -> float:
+    match cuda, nki:
+        case Element(tensor=a, index=i), Element(tensor=b, index=j):
+            return (0.5 if a == b else 0.0) + (0.5 if i == j else 0.0)
+        case Number(value=a), Number(value=b):
+            return 1.0 if a == b else 0.5
+        case Apply(operator=a, args=given), Apply(operator=b, args=taken):
+            inner = sum(_common(x, y) for x, y in zip(given, taken, strict=False))
+            return inner + (1.0 if a == b else 0.0)
+        case Combine(operator=a, parts=given_parts), Combine(operator=b, parts=taken_parts):
+            rest = [part.form for part in taken_parts]
+            total = 1.0 if a == b else 0.0
+            for part in given_parts:
+                if not rest:
+                    break
+                best = max(range(len(rest)), key=lambda n: _common(part.form, rest[n]))
+                total += _common(part.form, rest.pop(best))
+            return total
+        case _:
+            return 0.0

@@ -1,0 +1,361 @@
+"""Do two kernels compute the same?  Proved, refuted or unknown, at concrete sizes.
+
+Both IRs are read as canonical terms over the same logical tensors.  An output is
+
+* *proved* where every element has the same term on both sides and nothing in it is
+  unknown: equal over the reals, for every input, at these sizes;
+* *refuted* where evaluating both in float64 gives different numbers for the same
+  inputs: the element is a witness;
+* *unknown* otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from migrate.align.binding import Binding, BoundTensor, logical_tensors
+from migrate.align.difference import Difference, differences, similarity
+from migrate.budget import Meter
+from migrate.ir.evaluate import Trouble, evaluate
+from migrate.ir.forms import Element, Form, Piece, Table, walk
+from migrate.ir.nodes import Kernel, Op
+from migrate.ir.normal import Meaning, Tensor, meaning
+from migrate.ir.reals import Reals
+from migrate.results import Inputs, Value, Witness, value
+from migrate.source import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Status: TypeAlias = Literal["proved", "refuted", "unknown"]
+Make: TypeAlias = "Callable[[Binding, Inputs], Mapping[str, NDArray[np.generic]]]"
+
+FAMILIES = ("normal", "uniform", "int")
+"""Input families tried for a witness, in order."""
+
+_SAME = 1e-6
+"""Relative difference below which two float64 evaluations count as equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Elements of one output whose two expressions differ in the same way.
+
+    `elements` are flat and ascending; `cuda_op` and `nki_op` are the ops that wrote them
+    last, `reads` the NKI ops that load the elements a `Difference` is about.
+    """
+
+    output: str
+    elements: NDArray[np.int64]
+    differences: tuple[Difference, ...]
+    cuda_op: Op | None
+    nki_op: Op | None
+    reads: tuple[Op, ...]
+    likeness: float
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRelation:
+    """One output: its status, the share of elements that agree, and what differs."""
+
+    name: str
+    status: Status
+    agreeing: float
+    alike: float
+    mismatches: tuple[Mismatch, ...]
+    witness: Witness | None
+    cuda_pieces: tuple[Piece, ...]
+    nki_pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Both kernels at one position of the sizes."""
+
+    sizes: Mapping[str, int]
+    outputs: tuple[OutputRelation, ...]
+    rewrites: tuple[str, ...]
+    cuda_trouble: tuple[Trouble, ...]
+    nki_trouble: tuple[Trouble, ...]
+    nki_stores: tuple[Op, ...]
+    nki_writers: Mapping[str, NDArray[np.int32]]
+
+    @property
+    def status(self) -> Status:
+        if any(output.status == "refuted" for output in self.outputs):
+            return "refuted"
+        if self.outputs and all(output.status == "proved" for output in self.outputs):
+            return "proved"
+        return "unknown"
+
+
+def relate(
+    cuda: Kernel,
+    nki: Kernel,
+    binding: Binding,
+    make: Make,
+    *,
+    cuda_sizes: Mapping[str, int],
+    nki_sizes: Mapping[str, int],
+    meter: Meter,
+) -> Relation:
+    """Relate two kernels at the binding's sizes.
+
+    `make` makes the input arrays of a family, by tensor name.  Raises
+    `ir.evaluate.Unevaluable` and `budget.Exhausted`.
+    """
+    cuda_tensors = logical_tensors(binding, cuda, "cuda")
+    nki_tensors = logical_tensors(binding, nki, "nki")
+    cuda_means = meaning(cuda, cuda_sizes, cuda_tensors, meter=meter)
+    nki_means = meaning(nki, nki_sizes, nki_tensors, meter=meter)
+    differing: dict[str, NDArray[np.int64]] = {}
+    for tensor in binding.outputs:
+        left = cuda_means.terms.get(tensor.name)
+        right = nki_means.terms.get(tensor.name)
+        if left is None or right is None:
+            continue
+        if left.size == right.size:
+            differing[tensor.name] = np.flatnonzero(left.reshape(-1) != right.reshape(-1))
+        else:
+            differing[tensor.name] = np.arange(tensor.size, dtype=np.int64)
+    witnesses: dict[str, Witness] = {}
+    if any(elements.size for elements in differing.values()):
+        sides = ((cuda, cuda_sizes, cuda_tensors), (nki, nki_sizes, nki_tensors))
+        witnesses = _witnesses(sides, binding, make, differing, meter)
+    outputs = tuple(
+        _output(tensor, cuda_means, nki_means, differing.get(tensor.name), witnesses)
+        for tensor in binding.outputs
+    )
+    return Relation(
+        sizes=binding.sizes,
+        outputs=outputs,
+        rewrites=tuple(sorted({*cuda_means.form.rewrites, *nki_means.form.rewrites})),
+        cuda_trouble=cuda_means.evaluation.trouble,
+        nki_trouble=nki_means.evaluation.trouble,
+        nki_stores=nki_means.evaluation.stores,
+        nki_writers=nki_means.writers,
+    )
+
+
+def _output(
+    tensor: BoundTensor,
+    cuda: Meaning,
+    nki: Meaning,
+    differing: NDArray[np.int64] | None,
+    witnesses: Mapping[str, Witness],
+) -> OutputRelation:
+    cuda_form = cuda.form.output(tensor.name)
+    nki_form = nki.form.output(tensor.name)
+    cuda_pieces = cuda_form.pieces if cuda_form else ()
+    nki_pieces = nki_form.pieces if nki_form else ()
+    if differing is None:
+        return OutputRelation(tensor.name, "unknown", 0.0, 0.0, (), None, cuda_pieces, nki_pieces)
+    witness = witnesses.get(tensor.name)
+    mismatches = tuple(_mismatches(tensor, cuda, nki, differing))
+    total = max(tensor.size, 1)
+    agreeing = 1.0 - differing.size / total
+    alike = agreeing + sum(m.likeness * m.elements.size for m in mismatches) / total
+    understood = _understood(cuda_pieces) and _understood(nki_pieces)
+    status: Status
+    if witness is not None:
+        status = "refuted"
+    elif not differing.size and understood:
+        status = "proved"
+    else:
+        status = "unknown"
+    return OutputRelation(
+        tensor.name,
+        status,
+        agreeing,
+        min(alike, 1.0),
+        mismatches,
+        witness,
+        cuda_pieces,
+        nki_pieces,
+    )
+
+
+def _understood(pieces: tuple[Piece, ...]) -> bool:
+    from migrate.ir.forms import Unknown
+
+    return not any(isinstance(form, Unknown) for piece in pieces for form in walk(piece.form))
+
+
+def _mismatches(
+    tensor: BoundTensor, cuda: Meaning, nki: Meaning, differing: NDArray[np.int64]
+) -> list[Mismatch]:
+    """Differing elements, grouped by the shapes of both expressions."""
+    found: list[Mismatch] = []
+    for piece in cuda.pieces(tensor.name, differing):
+        inside = _flat(piece, tensor.shape)
+        for other in nki.pieces(tensor.name, inside):
+            elements = _flat(other, tensor.shape)
+            (mine,) = cuda.pieces(tensor.name, elements)
+            parted = differences(mine.form, other.form)
+            found.append(
+                Mismatch(
+                    output=tensor.name,
+                    elements=elements,
+                    differences=parted,
+                    cuda_op=_writer(cuda, tensor.name, int(elements[0])),
+                    nki_op=_writer(nki, tensor.name, int(elements[0])),
+                    reads=_reads(nki, parted, other),
+                    likeness=similarity(mine.form, other.form),
+                )
+            )
+    return found
+
+
+def _flat(piece: Piece, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    if not shape:
+        return np.zeros(1, np.int64)
+    return np.asarray(np.ravel_multi_index(tuple(piece.cells.T), shape), np.int64)
+
+
+def _writer(means: Meaning, output: str, element: int) -> Op | None:
+    number = int(means.writers[output][element])
+    return means.evaluation.stores[number] if number >= 0 else None
+
+
+def _reads(means: Meaning, parted: tuple[Difference, ...], piece: Piece) -> tuple[Op, ...]:
+    """The ops that load the inputs a difference is about, for its first element."""
+    found: list[Op] = []
+    for difference in parted:
+        if not isinstance(difference.nki, Element):
+            continue
+        op = _loader(means, difference.nki, piece)
+        if op is not None and op not in found:
+            found.append(op)
+    return tuple(found)
+
+
+def _loader(means: Meaning, form: Element, piece: Piece) -> Op | None:
+    shape = means.shapes[form.tensor]
+    places: list[int] = []
+    for place in form.index:
+        if isinstance(place, Table):
+            places.append(int(place.listed.reshape(-1)[0]))
+        else:
+            counts = (1,) * len(place.counters)
+            places.append(int(place.numbers(piece.cells[:1], counts).reshape(-1)[0]))
+    element = int(np.ravel_multi_index(tuple(places), shape)) if shape else 0
+    return means.reader_of(form.tensor, element)
+
+
+_Sides: TypeAlias = tuple[
+    tuple[Kernel, Mapping[str, int], dict[str, Tensor]],
+    tuple[Kernel, Mapping[str, int], dict[str, Tensor]],
+]
+
+
+def _witnesses(
+    sides: _Sides,
+    binding: Binding,
+    make: Make,
+    differing: Mapping[str, NDArray[np.int64]],
+    meter: Meter,
+) -> dict[str, Witness]:
+    """An element of each differing output on which float64 evaluation differs."""
+    found: dict[str, Witness] = {}
+    wanted = {name for name, elements in differing.items() if elements.size}
+    for family in FAMILIES:
+        inputs = Inputs(family=family, seed=0)
+        arrays = make(binding, inputs)
+        results = [_evaluated(*side, arrays, meter) for side in sides]
+        for name in sorted(wanted - found.keys()):
+            tensor = next(t for t in binding.outputs if t.name == name)
+            left, right = (result[name] for result in results)
+            if left.shape != right.shape:
+                continue
+            different = np.flatnonzero(_different(left, right))
+            if different.size:
+                cell = int(different[0])
+                index = tuple(int(i) for i in np.unravel_index(cell, tensor.shape))
+                found[name] = Witness(
+                    found_by="evaluation",
+                    sizes=dict(binding.sizes),
+                    inputs=inputs,
+                    output=name,
+                    index=index,
+                    cuda=_shown(left[cell]),
+                    nki=_shown(right[cell]),
+                )
+        if wanted <= found.keys():
+            break
+    return found
+
+
+def _evaluated(
+    kernel: Kernel,
+    sizes: Mapping[str, int],
+    tensors: Mapping[str, Tensor],
+    arrays: Mapping[str, NDArray[np.generic]],
+    meter: Meter,
+) -> dict[str, NDArray[np.float64]]:
+    """The outputs as logical tensors, flat; unwritten elements are `_UNWRITTEN`."""
+    inputs: dict[str, NDArray[np.float64]] = {}
+    for buffer, tensor in tensors.items():
+        if tensor.name not in arrays:
+            continue
+        flat = np.asarray(arrays[tensor.name]).astype(np.float64).reshape(-1)
+        if tensor.elements is not None:
+            held = tensor.elements >= 0
+            placed = np.zeros(tensor.elements.size)
+            placed[held] = flat[tensor.elements[held]]
+            flat = placed
+        inputs[buffer] = flat
+    evaluation = evaluate(kernel, sizes, Reals(inputs), meter=meter)
+    results: dict[str, NDArray[np.float64]] = {}
+    for buffer, content in evaluation.outputs.items():
+        if buffer not in tensors:
+            continue
+        tensor = tensors[buffer]
+        unwritten = (evaluation.writers[buffer] < 0) & (buffer not in inputs)
+        marked = np.where(unwritten, _UNWRITTEN, content)
+        if tensor.elements is not None:
+            size = int(np.prod(tensor.shape, dtype=object)) if tensor.shape else 1
+            logical = np.full(size, _UNWRITTEN)
+            held = tensor.elements >= 0
+            logical[tensor.elements[held]] = marked[held]
+            marked = logical
+        results[tensor.name] = marked
+    return results
+
+
+# A NaN with a payload of its own, so that "nobody wrote this" survives as a value.
+_UNWRITTEN = np.array([0x7FF8_0000_DEAD_0000], np.uint64).view(np.float64)[0]
+
+
+def _unwritten(number: np.float64) -> bool:
+    return int(np.float64(number).view(np.uint64)) == 0x7FF8_0000_DEAD_0000
+
+
+def _different(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.bool_]:
+    with np.errstate(all="ignore"):
+        scale = np.maximum(np.maximum(np.abs(left), np.abs(right)), 1e-30)
+        apart = np.abs(left - right) > _SAME * scale
+        finite = np.isfinite(left) & np.isfinite(right)
+        bits = left.view(np.uint64) != right.view(np.uint64)
+        classes = (
+            (np.isnan(left) != np.isnan(right))
+            | (np.isinf(left) & np.isinf(right) & (left != right))
+            | (np.isinf(left) != np.isinf(right))
+        )
+    marked = np.uint64(0x7FF8_0000_DEAD_0000)
+    lost = (left.view(np.uint64) == marked) ^ (right.view(np.uint64) == marked)
+    return np.asarray(np.where(finite, apart & bits, classes) | lost)
+
+
+def _shown(number: np.float64) -> Value:
+    return "uninitialised" if _unwritten(number) else value(float(number))
+
+
+def spans_of(form: Form) -> tuple[Span, ...]:
+    """Every span in a form, outer first."""
+    found = [getattr(node, "span", None) for node in walk(form)]
+    return tuple(dict.fromkeys(span for span in found if span is not None))

@@ -1,0 +1,83 @@
+"""The library's verbs: compare two kernels, show what was read of one, run one.
+
+Pure functions of their arguments: no global state, nothing printed.  Everything that can go
+wrong with the input is a `SourceError`; what goes wrong inside a kernel is in the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from migrate.budget import Budget
+from migrate.results import Comparison, IrDocument
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+RunMode: TypeAlias = Literal["auto", "never", "always"]
+
+
+def compare(
+    cuda: str | None,
+    nki: str | None,
+    *,
+    case: str | None = None,
+    run: RunMode = "auto",
+    budget: Budget | None = None,
+) -> Comparison:
+    """Compare a CUDA kernel with the NKI kernel that claims to be its migration.
+
+    `cuda` and `nki` are files, or `file::kernel`; `case` a case file, which may name them
+    instead.  `run` says whether both kernels are also run: `auto` makes the planned runs
+    as far as the budget goes, `never` reads alone, `always` makes every run and raises
+    where one is impossible.
+
+    Raises `SourceError` for input that cannot be read or leaves a choice open.
+    """
+    from migrate.pipeline.compare import compared
+
+    return compared(cuda, nki, case=case, run=run, budget=budget or Budget())
+
+
+def lifted(file: str, kernel: str | None = None, *, case: str | None = None) -> IrDocument:
+    """What is understood of the kernels of a file (all of them, or the one named).
+
+    Raises `SourceError` for input that cannot be read.
+    """
+    from migrate.pipeline.single import inspected
+
+    return inspected(file, kernel, case=case)
+
+
+def run_cuda(
+    file: str,
+    kernel: str | None,
+    args: Mapping[str, Any],
+    *,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    template: Mapping[str, object] | None = None,
+    shared: int = 0,
+) -> dict[str, NDArray[Any]]:
+    """Run a CUDA kernel: its pointer parameters after the launch, by name.
+
+    `args` are arrays (device memory) and numbers by parameter name; `shared` is the
+    dynamic shared memory in bytes.  Raises `SourceError` for what does not fit or cannot
+    be run.
+    """
+    from migrate.pipeline.single import cuda_run
+
+    return cuda_run(file, kernel, args, grid=grid, block=block, template=template, shared=shared)
+
+
+def run_nki(
+    file: str, kernel: str | None, args: Mapping[str, Any], *, target: str = "trn2"
+) -> dict[str, NDArray[Any]]:
+    """Run an NKI kernel: its results as `out0`, `out1`, …, and the arguments it wrote to.
+
+    Raises `SourceError` for what does not fit or cannot be run.
+    """
+    from migrate.pipeline.single import nki_run
+
+    return nki_run(file, kernel, args, target=target)

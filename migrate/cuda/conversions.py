@@ -1,0 +1,163 @@
+"""Implicit conversions, made explicit."""
+
+from __future__ import annotations
+
+from migrate.cuda.ast import (
+    Address,
+    Cast,
+    Component,
+    Element,
+    Expression,
+    Literal,
+    Name,
+    OpaqueExpression,
+)
+from migrate.cuda.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    Array,
+    Pointer,
+    Scalar,
+    Type,
+    Unknown,
+    Vector,
+    common,
+)
+
+
+def convert(expression: Expression, to: Type, *, written: bool = False) -> Expression:
+    """The expression as a value of another type.
+
+    Unknown types pass through: whoever made them has said why.  Between arithmetic types
+    and between pointer types there is always a conversion; anything else is opaque.
+    """
+    expression = decay(expression) if isinstance(to, Pointer) else expression
+    kind = expression.type
+    if kind == to or isinstance(kind, Unknown) or isinstance(to, Unknown):
+        return expression
+    match kind, to:
+        case Scalar(), Scalar():
+            if isinstance(expression, Literal) and not written:
+                exact = _literal(expression, to)
+                if exact is not None:
+                    return exact
+            return Cast(expression, to, expression.span, written)
+        case Pointer(), Pointer():
+            if kind.element == to.element:
+                return expression
+            return Cast(expression, to, expression.span, written)
+        case (Pointer(), Scalar(is_bool=True)):
+            return Cast(expression, to, expression.span, written)
+        case (Scalar(is_integer=True), Pointer()) if isinstance(expression, Literal):
+            return Cast(expression, to, expression.span, written)
+        case Vector(), Vector() if kind.element == to.element and kind.lanes == to.lanes:
+            return Cast(expression, to, expression.span, written)
+        case _:
+            return OpaqueExpression(
+                "", f"a conversion from {kind} to {to} is not understood", to, expression.span
+            )
+
+
+def _literal(literal: Literal, to: Scalar) -> Literal | None:
+    value = literal.value
+    if to.is_bool:
+        return Literal(bool(value), to, literal.span)
+    if to.is_integer and not isinstance(value, float):
+        bits = to.dtype.bits - (0 if to.is_unsigned else 1)
+        low = 0 if to.is_unsigned else -(1 << bits)
+        return Literal(int(value), to, literal.span) if low <= value < 1 << bits else None
+    # Every float type of C++ here holds integers up to 2^8 exactly.
+    if to.is_float and not isinstance(value, float) and abs(value) <= 256:
+        return Literal(float(value), to, literal.span)
+    return None
+
+
+def decay(expression: Expression) -> Expression:
+    """An array as a pointer to its first element."""
+    if isinstance(expression.type, Array):
+        return Cast(expression, Pointer(expression.type.element), expression.span, written=False)
+    return expression
+
+
+def condition(expression: Expression) -> Expression:
+    """The expression as a truth value."""
+    return convert(decay(expression), BOOL)
+
+
+def balance(left: Expression, right: Expression) -> tuple[Expression, Expression, Scalar] | None:
+    """Both operands in their common arithmetic type; `None` where they have none."""
+    if not isinstance(left.type, Scalar) or not isinstance(right.type, Scalar):
+        return None
+    kind = common(left.type, right.type)
+    if kind is None:
+        return None
+    return convert(left, kind), convert(right, kind), kind
+
+
+def is_place(expression: Expression) -> bool:
+    """Whether the expression can be assigned to or have its address taken."""
+    match expression:
+        case Name() | Element():
+            return True
+        case Component(base=base):
+            return is_place(base)
+        case _:
+            return False
+
+
+def address(place: Expression) -> Expression | None:
+    """`&place`; of `p[i]` it is `p + i`, of a variable its address; `None` for a value."""
+    if not is_place(place):
+        return None
+    return Address(place, Pointer(place.type), place.span)
+
+
+def number(text: str) -> tuple[int | float, Scalar] | None:
+    """The value and type of a numeric literal (C++ [lex.icon], [lex.fcon])."""
+    from migrate.cuda.types import (
+        DOUBLE,
+        LONG,
+        LONG_LONG,
+        UNSIGNED,
+        UNSIGNED_LONG,
+        UNSIGNED_LONG_LONG,
+    )
+
+    plain = text.replace("'", "").lower()
+    hexadecimal = plain.startswith("0x")
+    if ("p" in plain) if hexadecimal else ("." in plain or "e" in plain):
+        is_single = plain.endswith("f") and not (hexadecimal and "p" not in plain)
+        digits = plain.rstrip("fl")
+        try:
+            value = float.fromhex(digits) if hexadecimal else float(digits)
+        except (ValueError, OverflowError):
+            return None
+        return value, FLOAT if is_single else DOUBLE
+    digits = plain.rstrip("ulz")
+    suffix = plain[len(digits) :]
+    try:
+        if hexadecimal or digits.startswith("0b"):
+            whole = int(digits, 0)
+        elif len(digits) > 1 and digits.startswith("0"):
+            whole = int(digits, 8)
+        else:
+            whole = int(digits)
+    except ValueError:
+        return None
+    decimal = not digits.startswith("0") or digits == "0"
+    unsigned = "u" in suffix
+    longs = suffix.count("l") + suffix.count("z")
+    choices = {
+        0: (INT, UNSIGNED, LONG, UNSIGNED_LONG),
+        1: (LONG, UNSIGNED_LONG),
+        2: (LONG_LONG, UNSIGNED_LONG_LONG),
+    }[min(longs, 2)]
+    for kind in choices:
+        if kind.is_unsigned and not unsigned and decimal:
+            continue
+        if unsigned and not kind.is_unsigned:
+            continue
+        if whole < 1 << (kind.dtype.bits - (0 if kind.is_unsigned else 1)):
+            return whole, kind
+    return None

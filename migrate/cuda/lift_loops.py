@@ -1,0 +1,246 @@
+"""How often a loop runs, and the variables that move evenly with its rounds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from migrate.cuda import ast
+from migrate.cuda.scan import assigned, flattened, leaves, names
+from migrate.cuda.symbolic import NotLifted, Number, Pointer, merged
+from migrate.cuda.types import Pointer as PointerType
+from migrate.cuda.types import Scalar
+from migrate.ir.index import Index, ceil_div, maximum
+from migrate.ir.predicate import Predicate, at_least, less
+from migrate.source import Span
+
+if TYPE_CHECKING:
+    from migrate.cuda.lift_statements import Lifter
+
+Key = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A variable that every round moves by the same amount."""
+
+    initial: Number | Pointer
+    delta: Index
+    sources: tuple[Span, ...]
+
+    def at(self, rounds: Index) -> Number | Pointer:
+        """The variable's value after so many rounds."""
+        moved = self.delta * rounds
+        match self.initial:
+            case Number(index=index, sources=sources):
+                return Number(index + moved, merged(sources, self.sources))
+            case Pointer(buffer=buffer, offset=Number() as offset):
+                number = Number(offset.index + moved, merged(offset.sources, self.sources))
+                return Pointer(buffer, number)
+            case _:
+                raise AssertionError(self.initial)
+
+    def after(self, extent: Index) -> Number | Pointer:
+        """The variable's value after the loop; a loop may run no round at all."""
+        constant = extent.constant
+        rounds = Index.of(max(constant, 0)) if constant is not None else maximum(extent, 0)
+        return self.at(rounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """A counted loop: `extent` rounds, which `name` numbers."""
+
+    name: str
+    extent: Index
+    updates: dict[Key, Update]
+    counter: Key
+    bound: Index
+    upward: bool
+    inclusive: bool
+    sources: tuple[Span, ...]
+
+    def facts(self, axis: Index) -> tuple[Predicate, ...]:
+        """What holds in every round: the loop's condition."""
+        value = self.updates[self.counter].at(axis)
+        if not isinstance(value, Number):
+            return ()
+        edge = 0 if self.inclusive else 1
+        gap = self.bound - value.index if self.upward else value.index - self.bound
+        return (at_least(gap - edge), less(axis, self.extent))
+
+
+def trip_of(lifter: Lifter, statement: ast.Loop) -> Trip | str:
+    """The loop as a counted one, or why it is none."""
+    changed = assigned(statement.body, statement.step)
+    test = statement.condition
+    if test is None:
+        return "a loop without a condition"
+    updates = _updates(lifter, statement, changed)
+    bare = _bare(test)
+    if not isinstance(bare, ast.Binary) or bare.operator not in _MIRRORED:
+        return "the rounds of this loop are not counted"
+    for counter, bound, operator in (
+        (bare.left, bare.right, bare.operator),
+        (bare.right, bare.left, _MIRRORED[bare.operator]),
+    ):
+        name = _bare(counter)
+        if not isinstance(name, ast.Name):
+            continue
+        key = lifter.key(name.variable)
+        if key not in updates or names(bound) & set(changed):
+            continue
+        return _counted(lifter, statement, name, key, bound, operator, updates)
+    return "the rounds of this loop are not counted"
+
+
+_MIRRORED = {
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+    "not_equal": "not_equal",
+}
+
+
+def _counted(
+    lifter: Lifter,
+    statement: ast.Loop,
+    name: ast.Name,
+    key: Key,
+    bound: ast.Expression,
+    operator: str,
+    updates: dict[Key, Update],
+) -> Trip | str:
+    before = len(lifter.ops)
+    limit = lifter.lift(bound)
+    if not isinstance(limit, Number):
+        del lifter.ops[before:]
+        return "the rounds of this loop depend on data"
+    update = updates[key]
+    if not isinstance(update.initial, Number) or not isinstance(bound.type, Scalar):
+        return "a loop over pointers"
+    if not lifter.known.exact(limit.index, bound.type):
+        return f"{limit.index} may wrap as {bound.type}"
+    start, delta = update.initial.index, update.delta
+    step = delta.constant
+    upward = step > 0 if step is not None else lifter.known.natural(delta)
+    downward = step is not None and step < 0
+    match operator:
+        case "less" | "less_equal" if upward:
+            gap = limit.index - start
+            extent = ceil_div(gap + (operator == "less_equal"), delta)
+        case "greater" | "greater_equal" if downward:
+            gap = start - limit.index
+            extent = ceil_div(gap + (operator == "greater_equal"), -delta)
+        case "not_equal" if step == 1:
+            extent = limit.index - start
+        case "not_equal" if step == -1:
+            extent = start - limit.index
+        case _:
+            return "the direction of this loop is not known"
+    if statement.kind == "do":
+        extent = maximum(extent, 1)
+    extent = extent.simplify(lifter.known.ranges)
+    sources = merged(
+        (lifter.at(statement.head),), limit.sources, update.initial.sources, update.sources
+    )
+    inclusive = operator.endswith("equal") and operator != "not_equal"
+    return Trip(
+        name.variable.name,
+        extent,
+        updates,
+        key,
+        limit.index,
+        step is None or step > 0,
+        inclusive or statement.kind == "do",
+        sources,
+    )
+
+
+def _updates(lifter: Lifter, statement: ast.Loop, changed: Counter[int]) -> dict[Key, Update]:
+    """Variables with exactly one assignment in the loop, which adds an invariant."""
+    found: dict[Key, Update] = {}
+    for variable, delta, subtract, span in _steps(statement):
+        key = lifter.key(variable)
+        if changed[variable.id] != 1 or key in lifter.places or key in lifter.references:
+            continue
+        if isinstance(delta, ast.Expression) and names(delta) & set(changed):
+            continue
+        initial = lifter.state.variables.get(key)
+        if not isinstance(initial, Number | Pointer):
+            continue
+        if isinstance(initial, Pointer) and not isinstance(initial.offset, Number):
+            continue
+        before = len(lifter.ops)
+        try:
+            amount = Number(Index.of(delta)) if isinstance(delta, int) else lifter.lift(delta)
+        except NotLifted:
+            amount = None
+        del lifter.ops[before:]
+        if not isinstance(amount, Number):
+            continue
+        index = -amount.index if subtract else amount.index
+        if isinstance(variable.type, PointerType):
+            assert isinstance(initial, Pointer)
+            if initial.buffer is None:
+                continue
+            unit = lifter.scalars[initial.buffer].size
+            index = index * (variable.type.element.size // unit)
+        found[key] = Update(initial, index, merged((lifter.at(span),), amount.sources))
+    return found
+
+
+def _steps(
+    statement: ast.Loop,
+) -> Iterator[tuple[ast.Variable, Any, bool, Span]]:
+    """Additions to a variable that every round does once."""
+    always: list[Any] = list(flattened(statement.step))
+    skipping = leaves(statement.body, (ast.Continue,))
+    if not skipping:
+        for inner in statement.body.body:
+            if isinstance(inner, ast.Evaluate):
+                always += flattened(inner.expression)
+    for node in always:
+        match node:
+            case ast.Step(target=ast.Name(variable=variable), delta=delta, span=span):
+                yield variable, delta, False, span
+            case ast.Assign(
+                target=ast.Name(variable=variable),
+                operator="add" | "subtract" as operator,
+                value=value,
+                span=span,
+            ):
+                yield variable, value, operator == "subtract", span
+            case ast.Assign(
+                target=ast.Name(variable=variable),
+                operator=None,
+                value=ast.Binary(operator="add" | "subtract" as operator, left=left, right=right),
+                span=span,
+            ):
+                # i = i + step
+                if _is(left, variable):
+                    yield variable, right, operator == "subtract", span
+                elif _is(right, variable) and operator == "add":
+                    yield variable, left, False, span
+
+
+def _is(expression: ast.Expression, variable: ast.Variable) -> bool:
+    bare = _bare(expression)
+    return isinstance(bare, ast.Name) and bare.variable.id == variable.id
+
+
+def _bare(expression: ast.Expression) -> ast.Expression:
+    """Without conversions between integers, which keep the number."""
+    while isinstance(expression, ast.Cast) and not expression.written:
+        inner = expression.operand.type
+        if not (isinstance(inner, Scalar) and inner.is_integer):
+            break
+        if not (isinstance(expression.type, Scalar) and expression.type.is_integer):
+            break
+        if expression.type.is_bool and not inner.is_bool:
+            break
+        expression = expression.operand
+    return expression

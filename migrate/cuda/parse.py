@@ -1,0 +1,335 @@
+"""From text to the definitions of a CUDA file, not yet typed.
+
+`parse` preprocesses and parses a file and lists what a kernel can refer to: functions,
+file-scope variables, type names, enumerators.  A file that does not parse as a whole still
+gives every definition that does: host code with library macros is what breaks files, hardly
+ever the kernels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tree_sitter import Language, Node, Parser
+
+from migrate.budget import Meter
+from migrate.cuda.preprocess import Expanded, Include, preprocess
+from migrate.source import Source, SourceError, Span
+
+_CHUNK = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateParameter:
+    """`kind` is `pack` for what cannot be given by name."""
+
+    name: str
+    kind: Literal["type", "value", "pack"]
+    type: Node | None = None
+    default: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A function with a body, as found."""
+
+    name: str
+    kind: Literal["kernel", "device", "host"]
+    node: Node
+    template: tuple[TemplateParameter, ...]
+    span: Span
+    specialised: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileVariable:
+    """A variable at file scope: `memory` is `host` for what only constants can be taken from."""
+
+    name: str
+    memory: Literal["constant", "device", "managed", "host"]
+    declaration: Node
+    declarator: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A `typedef` or `using` name: the type and, for a typedef, the declarator around it."""
+
+    type: Node
+    declarator: Node | None
+    template: bool = False
+
+
+@dataclass(frozen=True)
+class Program:
+    """One file's definitions by name (overloads together, in order)."""
+
+    source: Source
+    expanded: Expanded
+    functions: Mapping[str, tuple[Definition, ...]]
+    variables: Mapping[str, FileVariable]
+    aliases: Mapping[str, Alias]
+    enumerators: Mapping[str, tuple[Node | None, int]]
+    structs: Mapping[str, Node]
+    root: Node = field(repr=False)
+
+    @property
+    def kernels(self) -> tuple[Definition, ...]:
+        """Every `__global__` definition, in file order."""
+        found = [
+            definition
+            for group in self.functions.values()
+            for definition in group
+            if definition.kind == "kernel"
+        ]
+        return tuple(sorted(found, key=lambda definition: definition.node.start_byte))
+
+    def text(self, node: Node) -> str:
+        """A node's text after preprocessing."""
+        return self.expanded.text[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def span(self, node: Node) -> Span:
+        """A node's place in the file as written."""
+        return self.expanded.span(node.start_byte, node.end_byte)
+
+
+def parse(
+    source: Source,
+    *,
+    defines: Mapping[str, str] | None = None,
+    include: Include | None = None,
+    meter: Meter | None = None,
+) -> Program:
+    """Read a CUDA file.
+
+    `defines` and `include` as for `preprocess`.  Raises `Exhausted` when the meter runs out,
+    and `SourceError` only for text that no parser could make anything of.
+    """
+    meter = meter if meter is not None else Meter(doing=f"parsing {source.name}")
+    expanded = preprocess(source, defines=defines, include=include, meter=meter)
+    root = _tree(expanded.text, source, meter)
+    found = _Found(expanded)
+    for node, template, specialised in _definitions(root, meter):
+        found.add(node, template, specialised)
+    return Program(
+        source=source,
+        expanded=expanded,
+        functions={name: tuple(group) for name, group in found.functions.items()},
+        variables=found.variables,
+        aliases=found.aliases,
+        enumerators=found.enumerators,
+        structs=found.structs,
+        root=root,
+    )
+
+
+def _tree(text: bytes, source: Source, meter: Meter) -> Node:
+    import tree_sitter_cuda
+
+    parser = Parser(Language(tree_sitter_cuda.language()))
+    stopped: list[Exception] = []
+
+    def read(offset: int, _point: object) -> bytes:
+        return b"" if stopped else text[offset : offset + _CHUNK]
+
+    def progress(_offset: int, _error: bool) -> bool:
+        # An exception must not pass through the parser, so it waits here.
+        try:
+            meter.look()
+        except Exception as error:  # noqa: BLE001
+            stopped.append(error)
+        return bool(stopped)
+
+    try:
+        tree = parser.parse(read, progress_callback=progress)
+    except ValueError:
+        if not stopped:
+            raise SourceError("cannot be parsed as CUDA C++", file=source.name) from None
+        raise stopped[0] from None
+    if stopped:
+        raise stopped[0]
+    return tree.root_node
+
+
+_QUALIFIERS_AHEAD = re.compile(
+    rb"(?:\b(?:__global__|__device__|__host__|__forceinline__|static|inline)\s+)*\Z"
+)
+
+_CONTAINERS = frozenset(
+    {
+        "translation_unit",
+        "namespace_definition",
+        "declaration_list",
+        "linkage_specification",
+        "ERROR",
+    }
+)
+
+
+def _definitions(root: Node, meter: Meter) -> Iterator[tuple[Node, Node | None, bool]]:
+    """Definitions and declarations at file or namespace level, with their template header."""
+    stack: list[tuple[Node, Node | None, bool]] = [(root, None, False)]
+    while stack:
+        node, template, specialised = stack.pop()
+        meter.step()
+        match node.type:
+            case "template_declaration":
+                header = node.child_by_field_name("parameters")
+                inner = [child for child in node.named_children if child != header]
+                empty = header is not None and header.named_child_count == 0
+                stack += [(child, header, empty) for child in reversed(inner)]
+            case kind if kind in _CONTAINERS:
+                stack += [(child, template, False) for child in reversed(node.children)]
+            case "function_definition":
+                yield node, template, specialised
+                # After an error the parser may take the rest of a file for one body.
+                body = node.child_by_field_name("body")
+                if body is not None and node.has_error and body.type == "compound_statement":
+                    stack += [
+                        (child, None, False)
+                        for child in reversed(body.children)
+                        if child.type in ("function_definition", "template_declaration", "ERROR")
+                    ]
+            case _:
+                yield node, template, specialised
+
+
+class _Found:
+    def __init__(self, expanded: Expanded) -> None:
+        self.expanded = expanded
+        self.functions: dict[str, list[Definition]] = {}
+        self.variables: dict[str, FileVariable] = {}
+        self.aliases: dict[str, Alias] = {}
+        self.enumerators: dict[str, tuple[Node | None, int]] = {}
+        self.structs: dict[str, Node] = {}
+
+    def text(self, node: Node | None) -> str:
+        if node is None:
+            return ""
+        return self.expanded.text[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def add(self, node: Node, template: Node | None, specialised: bool) -> None:
+        match node.type:
+            case "function_definition":
+                self._function(node, template, specialised)
+            case "declaration":
+                self._declaration(node)
+            case "type_definition":
+                self._typedef(node)
+            case "alias_declaration":
+                name = self.text(node.child_by_field_name("name"))
+                target = node.child_by_field_name("type")
+                if target is not None:
+                    self.aliases[name] = Alias(target, None, template is not None)
+            case "enum_specifier":
+                self._enum(node)
+            case "struct_specifier" | "class_specifier" | "union_specifier":
+                self.structs[self.text(node.child_by_field_name("name"))] = node
+            case _:
+                return
+
+    def _function(self, node: Node, template: Node | None, specialised: bool) -> None:
+        declarator = node.child_by_field_name("declarator")
+        while declarator is not None and declarator.type != "function_declarator":
+            inner = declarator.child_by_field_name("declarator")
+            declarator = inner if inner is not None else _first_declarator(declarator)
+        if declarator is None:
+            return
+        named = declarator.child_by_field_name("declarator")
+        if named is None:
+            return
+        if named.type == "template_function":
+            named = named.child_by_field_name("name") or named
+            specialised = True
+        words = {child.type for child in node.children if not child.is_named}
+        # After a macro without a semicolon the keyword ends up in the error before.
+        ahead = self.expanded.text[max(node.start_byte - 80, 0) : node.start_byte]
+        found = _QUALIFIERS_AHEAD.search(ahead)
+        words |= {word.decode() for word in found[0].split()} if found is not None else set()
+        kind: Literal["kernel", "device", "host"] = (
+            "kernel" if "__global__" in words else "device" if "__device__" in words else "host"
+        )
+        name = self.text(named).rsplit("::", 1)[-1]
+        parameters = tuple(self._template(template)) if template is not None else ()
+        span = self.expanded.span(node.start_byte, node.end_byte)
+        self.functions.setdefault(name, []).append(
+            Definition(name, kind, node, parameters, span, specialised)
+        )
+
+    def _template(self, header: Node) -> Iterator[TemplateParameter]:
+        for child in header.named_children:
+            match child.type:
+                case "type_parameter_declaration":
+                    names = child.named_children
+                    yield TemplateParameter(self.text(names[0]) if names else "", "type")
+                case "optional_type_parameter_declaration":
+                    yield TemplateParameter(
+                        self.text(child.child_by_field_name("name")),
+                        "type",
+                        default=child.child_by_field_name("default_type"),
+                    )
+                case "parameter_declaration" | "optional_parameter_declaration":
+                    yield TemplateParameter(
+                        self.text(child.child_by_field_name("declarator")),
+                        "value",
+                        type=child.child_by_field_name("type"),
+                        default=child.child_by_field_name("default_value"),
+                    )
+                case "comment":
+                    continue
+                case _:
+                    yield TemplateParameter(self.text(child), "pack")
+
+    def _declaration(self, node: Node) -> None:
+        words = {self.text(child) for child in node.children if child.type != "init_declarator"}
+        memory: Literal["constant", "device", "managed", "host"] = "host"
+        if "__constant__" in words:
+            memory = "constant"
+        elif "__managed__" in words:
+            memory = "managed"
+        elif "__device__" in words:
+            memory = "device"
+        elif not words & {"const", "constexpr"}:
+            return
+        for declarator in node.children_by_field_name("declarator"):
+            named: Node | None = declarator
+            while named is not None and named.type != "identifier":
+                named = named.child_by_field_name("declarator")
+            if named is not None:
+                name = self.text(named)
+                self.variables[name] = FileVariable(name, memory, node, declarator)
+
+    def _typedef(self, node: Node) -> None:
+        target = node.child_by_field_name("type")
+        if target is None:
+            return
+        for declarator in node.children_by_field_name("declarator"):
+            named: Node | None = declarator
+            while named is not None and named.type != "type_identifier":
+                inner = named.child_by_field_name("declarator")
+                named = inner if inner is not None else _first_declarator(named)
+            if named is None:
+                named = declarator
+            self.aliases[self.text(named)] = Alias(target, declarator)
+            if target.type == "struct_specifier":
+                self.structs[self.text(named)] = target
+
+    def _enum(self, node: Node) -> None:
+        body = node.child_by_field_name("body")
+        base: Node | None = None
+        offset = 0
+        for child in body.named_children if body is not None else ():
+            if child.type != "enumerator":
+                continue
+            value = child.child_by_field_name("value")
+            if value is not None:
+                base, offset = value, 0
+            self.enumerators[self.text(child.child_by_field_name("name"))] = (base, offset)
+            offset += 1
+
+
+def _first_declarator(node: Node) -> Node | None:
+    return next((child for child in node.named_children if "declarator" in child.type), None)

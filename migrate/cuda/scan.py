@@ -1,0 +1,127 @@
+"""What a piece of a typed tree assigns, and how it can end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from migrate.cuda import ast
+from migrate.cuda.types import Array, Pointer, Scalar, Vector
+from migrate.source import Span
+
+_LEAVES = (str, int, float, bool, Span, Scalar, Vector, Pointer, Array, ast.Variable, ast.Function)
+
+
+def nodes(*roots: Any) -> Iterator[Any]:
+    """Every node of the trees, outer before inner; callees are not entered."""
+    pending = list(reversed(roots))
+    while pending:
+        node = pending.pop()
+        if node is None or isinstance(node, _LEAVES):
+            continue
+        if isinstance(node, tuple):
+            pending.extend(reversed(node))
+            continue
+        yield node
+        if is_dataclass(node):
+            inner = [getattr(node, item.name) for item in fields(node)]
+            pending.extend(reversed(inner))
+
+
+def assigned(*roots: Any) -> Counter[int]:
+    """Ids of the variables that are assigned, and how often in the text."""
+    found: Counter[int] = Counter()
+    for node in nodes(*roots):
+        match node:
+            case ast.Assign(target=target) | ast.Step(target=target):
+                _count(target, found)
+            case ast.Declare(variable=variable):
+                found[variable.id] += 1
+            case ast.Address(place=place):
+                _count(place, found, 2)
+            case ast.Call(function=function, arguments=arguments):
+                for parameter, argument in zip(function.parameters, arguments, strict=False):
+                    if parameter.storage == "reference":
+                        _count(argument, found, 2)
+    return found
+
+
+def _count(place: Any, found: Counter[int], times: int = 1) -> None:
+    while isinstance(place, ast.Component):
+        place = place.base
+    if isinstance(place, ast.Name):
+        found[place.variable.id] += times
+
+
+def names(*roots: Any) -> set[int]:
+    """Ids of the variables that are named."""
+    return {node.variable.id for node in nodes(*roots) if isinstance(node, ast.Name)}
+
+
+def stores(*roots: Any) -> bool:
+    """Whether memory may be written: a store, an atomic, or a call."""
+    for node in nodes(*roots):
+        match node:
+            case ast.Assign(target=target) | ast.Step(target=target):
+                while isinstance(target, ast.Component):
+                    target = target.base
+                if not isinstance(target, ast.Name) or target.variable.storage == "reference":
+                    return True
+            case ast.Atomic() | ast.Call() | ast.Opaque() | ast.OpaqueExpression():
+                return True
+    return False
+
+
+def leaves(statement: Any, kinds: tuple[type, ...]) -> bool:
+    """Whether a statement holds a `return`, or a `break` or `continue` of its own loop."""
+    pending: list[tuple[Any, bool]] = [(statement, False)]
+    while pending:
+        node, inner = pending.pop()
+        if isinstance(node, ast.Return) and ast.Return in kinds:
+            return True
+        if isinstance(node, ast.Break | ast.Continue) and not inner and type(node) in kinds:
+            return True
+        match node:
+            case ast.Block(body=body):
+                pending += [(item, inner) for item in body]
+            case ast.If(then=then, otherwise=otherwise):
+                pending.append((then, inner))
+                if otherwise is not None:
+                    pending.append((otherwise, inner))
+            case ast.Loop(body=body):
+                pending.append((body, True))
+            case ast.Switch(cases=cases):
+                pending += [(item, True) for case in cases for item in case.body]
+    return False
+
+
+def statements(*roots: Iterable[Any] | Any) -> Iterator[Any]:
+    """Every statement that does something, blocks left out."""
+    kinds = (
+        ast.Declare,
+        ast.Evaluate,
+        ast.If,
+        ast.Loop,
+        ast.Switch,
+        ast.Break,
+        ast.Continue,
+        ast.Return,
+        ast.Barrier,
+        ast.Opaque,
+    )
+    for node in nodes(*roots):
+        if isinstance(node, kinds):
+            yield node
+
+
+def flattened(expression: Any) -> Iterator[Any]:
+    """The parts of a comma expression in order."""
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Comma):
+            pending += [node.second, node.first]
+        elif node is not None:
+            yield node

@@ -1,0 +1,203 @@
+"""Tensors that kernels make: `nl.ndarray` and the wrappers that also fill or move them."""
+
+from __future__ import annotations
+
+from migrate.nki import checks, views
+from migrate.nki.errors import KernelFault, Unsupported
+from migrate.nki.frames import Frame
+from migrate.nki.operations import integer, items_of
+from migrate.nki.symbols import Number, Origin, constant
+from migrate.nki.values import Buffer, Memory, Problem, View, describe
+from migrate.numerics.dtypes import DType
+
+
+def ndarray(
+    frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
+) -> object:
+    """`nl.ndarray(shape, dtype, buffer=nl.sbuf, name="", address=None)`."""
+    names = ("shape", "dtype", "buffer", "name", "address")
+    given = arguments("ndarray", names, args, keywords, origin)
+    return allocate(frame, given, origin)
+
+
+def zeros(
+    frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
+) -> object:
+    """`nl.zeros(shape, dtype, buffer=nl.sbuf, name="")`: an `ndarray` and a `memset`."""
+    return _filled(
+        "zeros", ("shape", "dtype", "buffer", "name"), constant(0.0), frame, args, keywords, origin
+    )
+
+
+def ones(
+    frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
+) -> object:
+    """`nl.ones(shape, dtype, buffer=nl.sbuf, name="")`."""
+    return _filled(
+        "ones", ("shape", "dtype", "buffer", "name"), constant(1.0), frame, args, keywords, origin
+    )
+
+
+def full(
+    frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
+) -> object:
+    """`nl.full(shape, fill_value, dtype, buffer=nl.sbuf, name="")`."""
+    names = ("shape", "fill_value", "dtype", "buffer", "name")
+    return _filled("full", names, None, frame, args, keywords, origin)
+
+
+def _filled(
+    function: str,
+    names: tuple[str, ...],
+    value: Number | None,
+    frame: Frame,
+    args: tuple[object, ...],
+    keywords: dict[str, object],
+    origin: Origin,
+) -> object:
+    from migrate.nki.issue import issue
+
+    given = arguments(function, names, args, keywords, origin)
+    view = allocate(frame, given, origin)
+    fill = given.get("fill_value", value)
+    if isinstance(fill, Number) and view.dtype.is_integer and value is not None:
+        fill = constant(int(fill.value), origin)
+    if not view.buffer.memory.on_chip:
+        raise Unsupported(f"nl.{function} in HBM", origin)
+    issue("memset", (view, fill), {}, frame, origin)
+    return view
+
+
+def load(
+    frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
+) -> object:
+    """`nl.load(src, dtype=None)`: a new SBUF tile and a `dma_copy` (NKI 0.3)."""
+    from migrate.nki.issue import issue
+
+    given = arguments("load", ("src", "dtype"), args, keywords, origin)
+    src = tensor(given.get("src"), "src", origin)
+    dtype = given.get("dtype") or src.dtype
+    tile = new_tile(frame, src, dtype, origin)
+    issue("dma_copy", (tile, src), {}, frame, origin)
+    return tile
+
+
+def store(
+    frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
+) -> object:
+    """`nl.store(dst, value)`: a `dma_copy` to HBM (NKI 0.3)."""
+    from migrate.nki.issue import issue
+
+    given = arguments("store", ("dst", "value"), args, keywords, origin)
+    dst = tensor(given.get("dst"), "dst", origin)
+    issue("dma_copy", (dst, tensor(given.get("value"), "value", origin)), {}, frame, origin)
+    return None
+
+
+def new_tile(frame: Frame, like: View, dtype: object, origin: Origin) -> View:
+    """An SBUF tile of another tensor's shape."""
+    given: dict[str, object] = {"shape": like.shape, "dtype": dtype}
+    return allocate(frame, given, origin)
+
+
+def arguments(
+    function: str,
+    names: tuple[str, ...],
+    args: tuple[object, ...],
+    keywords: dict[str, object],
+    origin: Origin,
+) -> dict[str, object]:
+    """Arguments by name.  Raises `KernelFault` for ones that do not fit."""
+    if len(args) > len(names):
+        raise KernelFault("type", f"nl.{function} takes {len(names)} arguments", origin)
+    given = dict(zip(names, args, strict=False))
+    for name, value in keywords.items():
+        if name not in names:
+            raise KernelFault("type", f"nl.{function} has no parameter {name}", origin)
+        if name in given:
+            raise KernelFault("type", f"nl.{function} is given {name} twice", origin)
+        given[name] = value
+    return given
+
+
+def tensor(value: object, name: str, origin: Origin) -> View:
+    if not isinstance(value, View):
+        raise KernelFault("type", f"{name} is {describe(value)}, a tensor is needed", origin)
+    return value
+
+
+def allocate(frame: Frame, given: dict[str, object], origin: Origin) -> View:
+    """A new buffer, viewed whole; what the hardware cannot hold is recorded."""
+    run = frame.run
+    if not run.open:
+        raise Unsupported("a tensor outside a kernel", origin)
+    if "shape" not in given or "dtype" not in given:
+        raise KernelFault("type", "a tensor without shape or dtype", origin)
+    memory = given.get("buffer", Memory.SBUF)
+    if memory is None:
+        memory = Memory.SBUF
+    if not isinstance(memory, Memory):
+        raise Unsupported(f"{describe(memory)} as a buffer", origin)
+    dtype = _dtype(given["dtype"], origin)
+    shape = given["shape"]
+    items = items_of(shape, origin) if isinstance(shape, tuple | list) else [shape]
+    extents = tuple(integer(item, origin) for item in items)
+    for extent in extents:
+        if extent.value <= 0:
+            raise KernelFault("value", f"a tensor with an axis of {extent.value}", origin)
+    name = given.get("name")
+    shown = name if isinstance(name, str) and name else run.hint or "tile"
+    site = run.site(origin, frame.stack)
+    buffer = run.buffer(shown, memory, extents, dtype, site)
+    _check(buffer, frame)
+    return views.whole(buffer)
+
+
+def _dtype(value: object, origin: Origin) -> DType:
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, str):
+        try:
+            return DType.named(value)
+        except KeyError:
+            raise KernelFault("value", f"no dtype is called {value[:40]!r}", origin) from None
+    raise KernelFault("type", f"{describe(value)} as a dtype", origin)
+
+
+def _check(buffer: Buffer, frame: Frame) -> None:
+    """Rank, partitions and bytes a partition (architecture guides)."""
+    if not buffer.memory.on_chip:
+        return
+    span, target = buffer.site.span, frame.run.target
+    rank = len(buffer.shape)
+    if rank < 2:
+        frame.run.problem(
+            Problem(
+                "tile-rank", f"the on-chip tile {buffer.name} has {rank} axis, 2 at least", span
+            )
+        )
+        return
+    rows = buffer.shape[0]
+    if int(rows.value) > checks.PARTITIONS:
+        frame.run.problem(
+            Problem(
+                "partitions",
+                f"the tile {buffer.name} has {rows.value} partitions, {checks.PARTITIONS} at most",
+                span,
+                numbers=(("partitions", int(rows.value)),),
+                sources=rows.sources(),
+            )
+        )
+    size = buffer.elements // int(rows.value) * buffer.dtype.bytes
+    limit = checks.PSUM_BYTES if buffer.memory is Memory.PSUM else checks.SBUF_BYTES[target]
+    if size > limit:
+        frame.run.problem(
+            Problem(
+                "tile-bytes",
+                f"the tile {buffer.name} takes {size} bytes a partition of "
+                f"{buffer.memory.kind}, which has {limit}",
+                span,
+                numbers=(("bytes", size), ("limit", limit)),
+                sources=buffer.shape[-1].sources(),
+            )
+        )

@@ -1,0 +1,528 @@
+"""A `Machine` that builds IR: what an instruction computes, as operations.
+
+A lifted value is a recipe: asked for the number at a position, it emits the operations
+that make it into the region being built.  Stores make the region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from migrate.ir.index import Index, TooComplex
+from migrate.ir.nodes import (
+    Axis,
+    AxisKind,
+    Block,
+    Buffer,
+    Cast,
+    Contract,
+    Fill,
+    Load,
+    Map,
+    Op,
+    Parallel,
+    Position,
+    Reduce,
+    Rounding,
+    Select,
+    Space,
+    Store,
+    Value,
+    Version,
+)
+from migrate.nki.accumulation import ADDS, OVERWRITES
+from migrate.nki.errors import Unsupported
+from migrate.nki.fold import AllocationNode
+from migrate.nki.resolve import ResolvedSite
+from migrate.nki.symbols import Number
+from migrate.nki.values import View
+from migrate.numerics.domain import OperatorError
+from migrate.numerics.dtypes import DType
+from migrate.source import Span
+
+if TYPE_CHECKING:
+    from migrate.ir.index import Range
+
+Place = tuple[Index, ...]
+ZERO, ONE = Index.of(0), Index.of(1)
+
+
+@dataclass(slots=True, eq=False)
+class Lifted:
+    """A value to be built: `at(place)` emits what makes its element there."""
+
+    shape: tuple[Index, ...]
+    dtype: DType
+    at: Callable[[Place], Value]
+
+
+@dataclass(slots=True)
+class Program:
+    """What lifting a kernel has made so far: buffers, versions, names."""
+
+    sizes: Mapping[str, int]
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    names: dict[AllocationNode, str] = field(default_factory=dict)
+    current: dict[str, int] = field(default_factory=dict)
+    latest: dict[str, int] = field(default_factory=dict)
+    reserved: set[str] = field(default_factory=set)
+    values: int = 0
+
+    def value(self, dtype: DType) -> Value:
+        self.values += 1
+        return Value(f"v{self.values}", dtype)
+
+    def version(self, buffer: str) -> Version:
+        return Version(buffer, self.current[buffer])
+
+    def fresh(self, buffer: str) -> Version:
+        """A number for the next version; not yet the current one."""
+        self.latest[buffer] += 1
+        return Version(buffer, self.latest[buffer])
+
+    def declare(self, buffer: Buffer) -> None:
+        self.buffers[buffer.name] = buffer
+        self.current[buffer.name] = self.latest[buffer.name] = 0
+
+    def unique(self, wanted: str) -> str:
+        name, count = wanted, 1
+        while name in self.buffers:
+            count += 1
+            name = f"{wanted}_{count}"
+        return name
+
+
+class Builder:
+    """Emits the operations of one site."""
+
+    def __init__(
+        self,
+        program: Program,
+        site: ResolvedSite,
+        loops: Sequence[Axis],
+        ranges: Mapping[str, Range],
+    ) -> None:
+        self.program = program
+        self.site = site
+        self.span: Span = site.instruction.span
+        self.loops = loops
+        self.block: list[Op] = []
+        self.ranges: dict[str, Range] = dict(ranges)
+        self.axis_names: set[str] = set(program.reserved)
+        self._memo: dict[tuple[int, Place], Value] = {}
+        self._alive: list[object] = []
+        self._leading: dict[int, tuple[str, Place]] = {}
+        by_name = dict(site.node.allocations)
+        for name, operand in site.instruction.operands:
+            if isinstance(operand, View):
+                buffer = program.names[by_name[name]]
+                self._leading[id(operand)] = (buffer, site.leading[name])
+
+    # Machine
+
+    def read(self, view: View, shape: Sequence[Number] | None = None) -> Lifted:
+        extents = tuple(n.index() for n in view.shape)
+        source, leading = self._leading[id(view)]
+        version = self.program.version(source)
+        sources = _sources(view)
+
+        def at(place: Place) -> Value:
+            value = self.program.value(view.dtype)
+            index = (*leading, *element_index(view, place, self.ranges))
+            self.block.append(Load(value, version, index, self.span, sources=sources))
+            return value
+
+        found = self._recipe(extents, view.dtype, at)
+        return found if shape is None else self.reshape(found, shape)
+
+    def dtype(self, value: Lifted) -> DType:
+        return value.dtype
+
+    def convert(self, value: Lifted, dtype: DType) -> Lifted:
+        if value.dtype is dtype:
+            return value
+
+        def at(place: Place) -> Value:
+            return self._cast(value.at(place), dtype)
+
+        return self._recipe(value.shape, dtype, at)
+
+    def number(self, value: Number | float, dtype: DType) -> Lifted:
+        def at(_: Place) -> Value:
+            result = self.program.value(dtype)
+            if isinstance(value, Number) and value.integral:
+                index = value.index()
+                constant = index.constant
+                if constant is None:
+                    self.block.append(Position(result, index, self.span))
+                    return result
+                self.block.append(Fill(result, constant, self.span))
+                return result
+            plain = value.value if isinstance(value, Number) else value
+            self.block.append(Fill(result, plain, self.span))
+            return result
+
+        return self._recipe((), dtype, at)
+
+    def apply(
+        self,
+        operator: str,
+        args: Sequence[Lifted],
+        dtype: DType,
+        error: OperatorError | None = None,
+        mapping: str = "",
+    ) -> Lifted:
+        shape = self._joint([arg.shape for arg in args])
+
+        def at(place: Place) -> Value:
+            given = tuple(arg.at(_within(arg.shape, place)) for arg in args)
+            result = self.program.value(dtype)
+            self.block.append(Map(result, operator, given, self.span, mapping))
+            return result
+
+        return self._recipe(shape, dtype, at)
+
+    def select(self, condition: Lifted, then: Lifted, otherwise: Lifted) -> Lifted:
+        parts = (condition, then, otherwise)
+        shape = self._joint([part.shape for part in parts])
+
+        def at(place: Place) -> Value:
+            test, yes, no = (part.at(_within(part.shape, place)) for part in parts)
+            result = self.program.value(then.dtype)
+            self.block.append(Select(result, test, yes, no, self.span))
+            return result
+
+        return self._recipe(shape, then.dtype, at)
+
+    def reduce(self, operator: str, value: Lifted, axes: Sequence[int], dtype: DType) -> Lifted:
+        shape = tuple(ONE if k in axes else n for k, n in enumerate(value.shape))
+
+        def at(place: Place) -> Value:
+            inner = list(place)
+            made: list[Axis] = []
+            for k in axes:
+                if value.shape[k] == ONE:
+                    inner[k] = ZERO
+                    continue
+                axis = self._axis("r", value.shape[k], AxisKind.FREE, ())
+                made.append(axis)
+                inner[k] = Index.axis(axis.name)
+            if not made:
+                return value.at(tuple(inner))
+            body, arg = self._region(lambda: value.at(tuple(inner)), made)
+            result = self.program.value(dtype)
+            self.block.append(Reduce(result, operator, tuple(made), body, arg, self.span))
+            return result
+
+        return self._recipe(shape, dtype, at)
+
+    def contract(self, stationary: Lifted, moving: Lifted) -> Lifted:
+        left, right = (
+            self.convert(self._flattened(side), DType.FLOAT32) for side in (stationary, moving)
+        )
+
+        def at(place: Place) -> Value:
+            row, column = place
+            axis = self._axis("k", left.shape[0], AxisKind.PARTITION, ())
+            k = Index.axis(axis.name)
+            found: list[Value] = []
+
+            def both() -> Value:
+                found.append(left.at((k, row)))
+                found.append(right.at((k, column)))
+                return found[0]
+
+            body, _ = self._region(both, [axis])
+            result = self.program.value(DType.FLOAT32)
+            self.block.append(Contract(result, (axis,), body, found[0], found[1], self.span))
+            return result
+
+        return self._recipe((left.shape[1], right.shape[1]), DType.FLOAT32, at)
+
+    def _flattened(self, value: Lifted) -> Lifted:
+        free = ONE
+        for extent in value.shape[1:]:
+            free = free * extent
+        return self._reshaped(value, (value.shape[0], free))
+
+    def transpose(self, value: Lifted, order: Sequence[int]) -> Lifted:
+        shape = tuple(value.shape[axis] for axis in order)
+
+        def at(place: Place) -> Value:
+            inner = [ZERO] * len(order)
+            for position, axis in enumerate(order):
+                inner[axis] = place[position]
+            return value.at(tuple(inner))
+
+        return self._recipe(shape, value.dtype, at)
+
+    def reshape(self, value: Lifted, shape: Sequence[Number]) -> Lifted:
+        return self._reshaped(value, tuple(n.index() for n in shape))
+
+    def _reshaped(self, value: Lifted, shape: tuple[Index, ...]) -> Lifted:
+        if shape == value.shape:
+            return value
+        wide = [k for k, n in enumerate(value.shape) if n != ONE]
+        kept = [k for k, n in enumerate(shape) if n != ONE]
+        same = [value.shape[k] for k in wide] == [shape[k] for k in kept]
+
+        def at(place: Place) -> Value:
+            if same:
+                inner = [ZERO] * len(value.shape)
+                for old, new in zip(wide, kept, strict=True):
+                    inner[old] = place[new]
+                return value.at(tuple(inner))
+            flat = linear(place, shape)
+            return value.at(delinear(flat, value.shape, self.ranges))
+
+        return self._recipe(shape, value.dtype, at)
+
+    def position(self, shape: Sequence[Number], offset: Number, steps: Sequence[Number]) -> Lifted:
+        def at(place: Place) -> Value:
+            total = offset.index()
+            for here, step in zip(place, steps, strict=True):
+                total = total + here * step.index()
+            result = self.program.value(DType.INT32)
+            self.block.append(Position(result, total, self.span))
+            return result
+
+        return self._recipe(tuple(n.index() for n in shape), DType.INT32, at)
+
+    def keep(self, value: Lifted, like: View) -> Lifted:
+        """A scratch buffer, one element for every point of the loops around."""
+        name = self.program.unique("kept")
+        lengths = [axis.extent for axis in self.loops]
+        extents = tuple(n.index() for n in like.shape)
+        shape = tuple(self._largest(n) for n in (*lengths, *extents))
+        self.program.declare(Buffer(name, shape, value.dtype, Space.PRIVATE, "scratch", self.span))
+        outer = tuple(Index.axis(axis.name) for axis in self.loops)
+        self._store(name, extents, lambda place: (*outer, *place), value, ())
+
+        def at(place: Place) -> Value:
+            result = self.program.value(value.dtype)
+            version = self.program.version(name)
+            self.block.append(Load(result, version, (*outer, *place), self.span))
+            return result
+
+        return self._recipe(extents, value.dtype, at)
+
+    def write(self, view: View, value: Lifted) -> None:
+        target, leading = self._leading[id(view)]
+        extents = tuple(n.index() for n in view.shape)
+        self._store(
+            target,
+            extents,
+            lambda place: (*leading, *element_index(view, place, self.ranges)),
+            self.convert(value, view.dtype),
+            view.shape,
+            _sources(view),
+        )
+
+    def accumulate(self, view: View, value: Lifted, mode: bool | None) -> None:
+        """Add or overwrite, as the instances were found to do (`self.adds`)."""
+        adds = self.site.adds
+        if bool((adds == OVERWRITES).all()):
+            self.write(view, value)
+            return
+        if not bool((adds == ADDS).all()) and not self.starts_at_zero:
+            raise Unsupported("a matmul that adds or overwrites depending on more than loops")
+        old = self.convert(self.read(view), DType.FLOAT32)
+        self.write(view, self.apply("add", (old, value), DType.FLOAT32))
+
+    starts_at_zero = False
+    """Whether a store of zeros before the loops stands for the overwriting instance."""
+
+    def clear(self, view: View) -> None:
+        """Zeros, for a sum that starts in the loops that follow."""
+        self.write(view, self.number(0.0, view.dtype))
+
+    # Regions
+
+    def _store(
+        self,
+        target: str,
+        extents: Place,
+        index: Callable[[Place], Place],
+        value: Lifted,
+        shape: Sequence[Number],
+        sources: tuple[Span, ...] = (),
+    ) -> None:
+        axes: list[Axis] = []
+        place: list[Index] = []
+        for position, extent in enumerate(extents):
+            if extent == ONE:
+                place.append(ZERO)
+                continue
+            kind = AxisKind.PARTITION if position == 0 else AxisKind.FREE
+            origin = shape[position].sources() if shape else ()
+            axis = self._axis("p" if position == 0 else "f", extent, kind, origin)
+            axes.append(axis)
+            place.append(Index.axis(axis.name))
+        where = tuple(place)
+        body, made = self._region(lambda: value.at(_within(value.shape, where)), axes)
+        result = self.program.fresh(target)
+        store = Store(
+            result, self.program.version(target), index(where), made, self.span, sources=sources
+        )
+        self.program.current[target] = result.number
+        if axes:
+            self.block.append(Parallel(tuple(axes), (*body, store), self.span))
+        else:
+            self.block.extend((*body, store))
+
+    def _region(self, build: Callable[[], Value], axes: Sequence[Axis]) -> tuple[Block, Value]:
+        """What `build` emits, as a block of its own."""
+        outside, memo, names = self.block, self._memo, set(self.axis_names)
+        self.block, self._memo = [], dict(memo)
+        try:
+            value = build()
+            return tuple(self.block), value
+        finally:
+            self.block, self._memo, self.axis_names = outside, memo, names
+
+    def _recipe(
+        self, shape: tuple[Index, ...], dtype: DType, at: Callable[[Place], Value]
+    ) -> Lifted:
+        """A value that is built once a place and region."""
+        found = Lifted(shape, dtype, at)
+        self._alive.append(found)
+
+        def once(place: Place) -> Value:
+            key = (id(found), place)
+            value = self._memo.get(key)
+            if value is None:
+                value = at(place)
+                self._memo[key] = value
+            return value
+
+        found.at = once
+        return found
+
+    def _axis(self, letter: str, extent: Index, kind: AxisKind, sources: tuple[Span, ...]) -> Axis:
+        name, count = letter, 1
+        while name in self.axis_names:
+            count += 1
+            name = f"{letter}{count}"
+        self.axis_names.add(name)
+        _, high = extent.bounds(self.ranges)
+        self.ranges[name] = (0, None if high is None else max(high - 1, 0))
+        return Axis(name, extent, kind, self.span, sources)
+
+    # Positions
+
+    def _largest(self, extent: Index) -> Index:
+        if not extent.axes():
+            return extent
+        _, high = extent.bounds(self.ranges)
+        if high is None:
+            raise Unsupported("a tile without a largest size")
+        return Index.of(high)
+
+    def _cast(self, value: Value, dtype: DType) -> Value:
+        result = self.program.value(dtype)
+        exact = _widens(value.dtype, dtype)
+        rounding = Rounding.EXACT if exact else Rounding.NEAREST_EVEN
+        self.block.append(Cast(result, value, self.span, rounding))
+        return result
+
+    @staticmethod
+    def _joint(shapes: Sequence[tuple[Index, ...]]) -> tuple[Index, ...]:
+        """The shape that operands broadcast to."""
+        longest = max(shapes, key=len)
+        joint = list(longest)
+        for shape in shapes:
+            for position, extent in enumerate(reversed(shape)):
+                if joint[-1 - position] == ONE:
+                    joint[-1 - position] = extent
+        return tuple(joint)
+
+
+def _within(shape: tuple[Index, ...], place: Place) -> Place:
+    """The element of a broadcast operand that stands at a place."""
+    trimmed = place[len(place) - len(shape) :]
+    return tuple(ZERO if n == ONE else here for n, here in zip(shape, trimmed, strict=True))
+
+
+def linear(place: Place, shape: tuple[Index, ...]) -> Index:
+    """The row-major position of an element."""
+    flat = ZERO
+    for here, extent in zip(place, shape, strict=True):
+        flat = flat * extent + here
+    return flat
+
+
+def delinear(flat: Index, shape: tuple[Index, ...], ranges: Mapping[str, Range]) -> Place:
+    """The element at a row-major position."""
+    if not shape:
+        return ()
+    found: list[Index] = []
+    rest = flat
+    for position in range(len(shape) - 1, 0, -1):
+        extent = shape[position]
+        if extent == ONE:
+            found.append(ZERO)
+        elif all(n == ONE for n in shape[:position]):
+            found.append(rest)  # no longer axis outside it, so no remainder to take
+            rest = ZERO
+        else:
+            found.append(_simple(rest % extent, ranges))
+            rest = _simple(rest // extent, ranges)
+    found.append(rest)
+    return tuple(reversed(found))
+
+
+def _simple(index: Index, ranges: Mapping[str, Range]) -> Index:
+    try:
+        return index.simplify(ranges)
+    except TooComplex:
+        return index
+
+
+def base_index(view: View, place: Place) -> Place:
+    """Where an element of a view is in the view's base."""
+    found: list[Index] = []
+    for address in view.index:
+        total = address.start.index()
+        for axis, step in address.terms:
+            total = total + place[axis] * step.index()
+        found.append(total)
+    return tuple(found)
+
+
+def same_base(view: View) -> bool:
+    """Whether the view's base is its buffer as it was allocated."""
+    return tuple(int(n.value) for n in view.base) == tuple(int(n.value) for n in view.buffer.shape)
+
+
+def element_index(view: View, place: Place, ranges: Mapping[str, Range]) -> Place:
+    """Where an element of a view is in its buffer."""
+    base = base_index(view, place)
+    if same_base(view):
+        return base
+    own = tuple(n.index() for n in view.buffer.shape)
+    return delinear(linear(base, tuple(n.index() for n in view.base)), own, ranges)
+
+
+def _widens(source: DType, to: DType) -> bool:
+    """Whether every value of one format is a value of the other."""
+    if source.is_float and to.is_float:
+        return (
+            to.precision >= source.precision
+            and to.max >= source.max
+            and to.min_subnormal <= source.min_subnormal
+        )
+    if to.is_float:
+        return source.precision <= to.precision
+    return False
+
+
+def _sources(view: View) -> tuple[Span, ...]:
+    """The places whose numbers decide where a view stands."""
+    found: dict[Span, None] = {}
+    for address in view.index:
+        for number in (address.start, *(step for _, step in address.terms)):
+            for span in number.sources():
+                found.setdefault(span)
+    return tuple(found)[:8]

@@ -1,0 +1,482 @@
+"""What the compiler and the hardware refuse, instruction by instruction.
+
+Checks record `Problem`s; they never stop the reading, and they say nothing about what
+they cannot decide.  Limits are those of the NKI API reference and the architecture
+guides for Trainium 1, 2 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from migrate.nki.operators import OPERATORS
+from migrate.nki.symbols import Number
+from migrate.nki.values import Member, Memory, OperatorName, Problem, View
+from migrate.numerics.dtypes import DType
+from migrate.source import Span
+
+PARTITIONS = 128
+"""Partitions of SBUF and PSUM on every generation."""
+
+PSUM_BANK_BYTES = 2048
+"""Bytes of a PSUM bank in a partition; 8 banks (architecture guides, all generations)."""
+
+PSUM_BYTES = 16384
+
+SBUF_BYTES = {"trn1": 192 * 1024, "trn2": 224 * 1024, "trn3": 256 * 1024}
+"""Physical bytes of an SBUF partition; the compiler keeps some of them."""
+
+MOVING_MAX = {"trn1": 512, "trn2": 512, "trn3": 8192}
+"""Columns of nc_matmul's moving operand (trn3: 4096 for an fp32 destination)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An instruction's arguments as a check sees them."""
+
+    opcode: str
+    values: Mapping[str, object]
+    span: Span
+    target: str
+
+    def view(self, name: str) -> View | None:
+        value = self.values.get(name)
+        return value if isinstance(value, View) else None
+
+    def problem(
+        self,
+        code: str,
+        message: str,
+        operand: str,
+        *numbers: tuple[str, int | float],
+        of: object = None,
+    ) -> Problem:
+        sources = of.sources() if isinstance(of, Number) else ()
+        return Problem(code, f"{self.opcode}: {message}", self.span, operand, numbers, sources)
+
+
+Check: TypeAlias = Callable[[Given], Iterator[Problem]]
+
+
+def same_tile(*names: str) -> Check:
+    """Equal partitions and equal elements a partition."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        first = given.view(names[0])
+        if first is None or not first.shape:
+            return
+        for name in names[1:]:
+            other = given.view(name)
+            if other is None or not other.shape:
+                continue
+            a, b = int(first.shape[0].value), int(other.shape[0].value)
+            if a != b:
+                yield given.problem(
+                    "partition-mismatch",
+                    f"{names[0]} has {a} partitions, {name} has {b}",
+                    name,
+                    (names[0], a),
+                    (name, b),
+                    of=other.shape[0],
+                )
+            elif first.free_elements != other.free_elements:
+                yield given.problem(
+                    "size-mismatch",
+                    f"{names[0]} has {first.free_elements} elements a partition, "
+                    f"{name} has {other.free_elements}",
+                    name,
+                    (names[0], first.free_elements),
+                    (name, other.free_elements),
+                    of=other.shape[-1],
+                )
+
+    return check
+
+
+def same_count(*names: str) -> Check:
+    """Equal numbers of elements."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        first = given.view(names[0])
+        for name in names[1:]:
+            other = given.view(name)
+            if first is not None and other is not None and first.elements != other.elements:
+                yield given.problem(
+                    "size-mismatch",
+                    f"{names[0]} has {first.elements} elements {first.sizes}, "
+                    f"{name} has {other.elements} {other.sizes}",
+                    name,
+                    (names[0], first.elements),
+                    (name, other.elements),
+                )
+
+    return check
+
+
+def not_both_psum(first: str, second: str) -> Check:
+    def check(given: Given) -> Iterator[Problem]:
+        a, b = given.view(first), given.view(second)
+        if a is not None and b is not None and a.buffer.memory is b.buffer.memory is Memory.PSUM:
+            yield given.problem("both-psum", f"{first} and {second} are both in PSUM", second)
+
+    return check
+
+
+def gpsimd_not_psum(*names: str) -> Check:
+    """GpSimd cannot reach PSUM."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        engine = given.values.get("engine")
+        operator = given.values.get("op")
+        on_gpsimd = isinstance(engine, Member) and engine.name == "gpsimd"
+        if isinstance(operator, OperatorName) and OPERATORS[operator.name].engines == ("gpsimd",):
+            on_gpsimd = True
+        if not on_gpsimd:
+            return
+        for name in names:
+            view = given.view(name)
+            if view is not None and view.buffer.memory is Memory.PSUM:
+                yield given.problem("gpsimd-psum", f"GpSimd cannot reach {name} in PSUM", name)
+
+    return check
+
+
+def column(name: str, data: str) -> Check:
+    """A tensor operand must be one element a partition, of the data's partitions."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        view, tile = given.view(name), given.view(data)
+        if view is None or tile is None or not view.shape or not tile.shape:
+            return
+        rows, wanted = int(view.shape[0].value), int(tile.shape[0].value)
+        if view.free_elements != 1 or rows != wanted:
+            yield given.problem(
+                "not-a-column",
+                f"{name} has shape {view.sizes}, ({wanted}, 1) is needed",
+                name,
+                ("partitions", rows),
+                ("elements", view.free_elements),
+                of=view.shape[-1],
+            )
+
+    return check
+
+
+def operator_use(name: str, *uses: str) -> Check:
+    """The operator exists for this instruction and on this target."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        value = given.values.get(name)
+        if not isinstance(value, OperatorName):
+            return
+        operator = OPERATORS[value.name]
+        if not operator.uses.intersection(uses):
+            yield given.problem("operator", f"nl.{operator.name} cannot be used as {name}", name)
+        elif given.target not in operator.targets:
+            yield given.problem(
+                "operator-target", f"nl.{operator.name} does not exist on {given.target}", name
+            )
+
+    return check
+
+
+def one_kind(first: str, second: str) -> Check:
+    """Both operators on bit patterns, or both arithmetic."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        a, b = given.values.get(first), given.values.get(second)
+        if (
+            isinstance(a, OperatorName)
+            and isinstance(b, OperatorName)
+            and OPERATORS[a.name].bitvec != OPERATORS[b.name].bitvec
+        ):
+            yield given.problem(
+                "mixed-operators",
+                f"nl.{a.name} and nl.{b.name} mix bit patterns and arithmetic",
+                second,
+            )
+
+    return check
+
+
+def together(first: str, second: str) -> Check:
+    def check(given: Given) -> Iterator[Problem]:
+        a, b = given.values.get(first), given.values.get(second)
+        if a is None and b is not None:
+            yield given.problem("argument", f"{second} without {first}", second)
+        unary = isinstance(a, OperatorName) and "unary" in OPERATORS[a.name].uses
+        if a is not None and b is None and not unary:
+            yield given.problem("argument", f"{first} without {second}", first)
+
+    return check
+
+
+def bitvec_integers(name: str, *tiles: str) -> Check:
+    """Bit-vector operators take integer tiles."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        value = given.values.get(name)
+        if not isinstance(value, OperatorName) or not OPERATORS[value.name].bitvec:
+            return
+        for tile in tiles:
+            view = given.view(tile)
+            if view is not None and not view.dtype.is_integer:
+                yield given.problem(
+                    "dtype", f"nl.{value.name} on {tile}, which is {view.dtype}", tile
+                )
+
+    return check
+
+
+def only_operator(name: str, allowed: str) -> Check:
+    def check(given: Given) -> Iterator[Problem]:
+        value = given.values.get(name)
+        if isinstance(value, OperatorName) and value.name != allowed:
+            yield given.problem("operator", f"{name} can only be nl.{allowed}", name)
+
+    return check
+
+
+def bias_is_tile(name: str) -> Check:
+    """An immediate bias exists from trn2 on."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        if given.target == "trn1" and isinstance(given.values.get(name), Number):
+            yield given.problem("immediate", f"{name} must be a (P, 1) tile on trn1", name)
+
+    return check
+
+
+def literal_fits(name: str) -> Check:
+    """A float literal does not go into an integer tile (NKI 0.3)."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        value, view = given.values.get(name), given.view("dst")
+        if view is None or not isinstance(value, Number):
+            return
+        if view.dtype.is_integer and not value.integral:
+            yield given.problem(
+                "literal-dtype", f"the float {value.value} into {view.dtype}", name, of=value
+            )
+
+    return check
+
+
+def reduced_axes(dst: str, data: str, axis: str) -> Check:
+    """Trailing free axes only, and a destination of what remains."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        view, out, value = given.view(data), given.view(dst), given.values.get(axis)
+        if view is None or out is None:
+            return
+        items = value if isinstance(value, tuple | list) else (value,)
+        rank = len(view.shape)
+        axes: list[int] = []
+        for item in items:
+            if not isinstance(item, Number) or not item.integral:
+                return
+            position = int(item.value)
+            if not -rank <= position < rank:
+                yield given.problem(
+                    "axis", f"axis {position} of a tile of rank {rank}", axis, of=item
+                )
+                return
+            axes.append(position % rank)
+        axes.sort()
+        if 0 in axes:
+            yield given.problem("partition-axis", "the partition axis cannot be reduced", axis)
+            return
+        if axes != list(range(rank - len(axes), rank)):
+            yield given.problem("axis", f"axes {axes} are not the last ones", axis)
+            return
+        kept = 1
+        for position in range(1, rank):
+            if position not in axes:
+                kept *= int(view.shape[position].value)
+        if out.shape and out.shape[0].value != view.shape[0].value:
+            yield given.problem(
+                "partition-mismatch",
+                f"{dst} has {out.shape[0].value} partitions, {data} has {view.shape[0].value}",
+                dst,
+            )
+        elif out.free_elements != kept:
+            yield given.problem(
+                "size-mismatch",
+                f"{dst} has {out.free_elements} elements a partition, {kept} remain",
+                dst,
+                (dst, out.free_elements),
+                ("remaining", kept),
+            )
+
+    return check
+
+
+def pattern_count(dst: str, pattern: str) -> Check:
+    def check(given: Given) -> Iterator[Problem]:
+        view, value = given.view(dst), given.values.get(pattern)
+        if view is None or not isinstance(value, tuple | list):
+            return
+        count = 1
+        for pair in value:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                return
+            number = pair[1]
+            if not isinstance(number, Number):
+                return
+            count *= int(number.value)
+        if count != view.free_elements:
+            yield given.problem(
+                "size-mismatch",
+                f"the pattern has {count} elements, {dst} has {view.free_elements} a partition",
+                pattern,
+                ("pattern", count),
+                (dst, view.free_elements),
+            )
+        if len(value) > 4:
+            yield given.problem("pattern", f"a pattern of {len(value)} axes, 4 at most", pattern)
+
+    return check
+
+
+def matmul_shapes(given: Given) -> Iterator[Problem]:
+    """[K, M] and [K, N] into [M, N], within the systolic array and a PSUM bank."""
+    dst, left, right = given.view("dst"), given.view("stationary"), given.view("moving")
+    if dst is None or left is None or right is None or not left.shape or not right.shape:
+        return
+    k, k2 = int(left.shape[0].value), int(right.shape[0].value)
+    m, n = left.free_elements, right.free_elements
+    if k != k2:
+        yield given.problem(
+            "contraction-mismatch",
+            f"stationary contracts {k} partitions, moving {k2}",
+            "moving",
+            ("stationary", k),
+            ("moving", k2),
+            of=right.shape[0],
+        )
+    if m > PARTITIONS:
+        yield given.problem(
+            "stationary-size",
+            f"stationary has {m} columns, 128 at most",
+            "stationary",
+            ("columns", m),
+            of=left.shape[-1],
+        )
+    limit = MOVING_MAX.get(given.target, 512)
+    if given.target == "trn3" and dst.dtype is DType.FLOAT32:
+        limit = 4096
+    if n > limit:
+        yield given.problem(
+            "moving-size",
+            f"moving has {n} columns, {limit} at most",
+            "moving",
+            ("columns", n),
+            of=right.shape[-1],
+        )
+    rows = int(dst.shape[0].value) if dst.shape else 0
+    if rows != m or dst.free_elements != n:
+        yield given.problem(
+            "size-mismatch",
+            f"the product is ({m}, {n}), dst is ({rows}, {dst.free_elements})",
+            "dst",
+            ("rows", rows),
+            ("columns", dst.free_elements),
+        )
+
+
+def matmul_dtypes(given: Given) -> Iterator[Problem]:
+    """Float operands of kinds that mix; an fp32 result (bf16 too on trn3)."""
+    dst, left, right = given.view("dst"), given.view("stationary"), given.view("moving")
+    if dst is None or left is None or right is None:
+        return
+    for name, view in (("stationary", left), ("moving", right)):
+        if not view.dtype.is_float:
+            yield given.problem("dtype", f"{name} is {view.dtype}, floats only", name)
+            return
+    wide = {DType.FLOAT32, DType.TFLOAT32}
+    if (left.dtype in wide) != (right.dtype in wide):
+        yield given.problem(
+            "dtype-mix", f"stationary is {left.dtype}, moving is {right.dtype}", "moving"
+        )
+    if given.values.get("is_transpose") is True:
+        return
+    allowed = {DType.FLOAT32, DType.BFLOAT16} if given.target == "trn3" else {DType.FLOAT32}
+    if dst.dtype not in allowed:
+        yield given.problem("psum-dtype", f"dst is {dst.dtype}, float32 is needed", "dst")
+
+
+def transpose_shapes(given: Given) -> Iterator[Problem]:
+    """128x128 from SBUF to PSUM on the Tensor engine, 32x32 on the Vector engine."""
+    dst, data = given.view("dst"), given.view("data")
+    if dst is None or data is None or not data.shape or not dst.shape:
+        return
+    p, f = int(data.shape[0].value), data.free_elements
+    if int(dst.shape[0].value) != f or dst.free_elements != p:
+        yield given.problem(
+            "size-mismatch",
+            f"({p}, {f}) transposed does not fit dst {dst.sizes}",
+            "dst",
+            ("partitions", int(dst.shape[0].value)),
+            ("elements", dst.free_elements),
+        )
+    if dst.dtype is not data.dtype:
+        yield given.problem("dtype", f"dst is {dst.dtype}, data is {data.dtype}", "dst")
+    engine = given.values.get("engine")
+    name = engine.name if isinstance(engine, Member) else "unknown"
+    small = p <= 32 and f <= 32
+    on_tensor = name == "tensor" or (name == "unknown" and not small)
+    if name == "vector" and not small:
+        yield given.problem(
+            "transpose-size", f"({p}, {f}) on the Vector engine, 32x32 at most", "data"
+        )
+    if on_tensor:
+        if p > 128 or f > 128:
+            yield given.problem("transpose-size", f"({p}, {f}), 128x128 at most", "data")
+        if dst.buffer.memory is not Memory.PSUM:
+            yield given.problem("memory", "dst must be in PSUM on the Tensor engine", "dst")
+        if data.buffer.memory is not Memory.SBUF:
+            yield given.problem("memory", "data must be in SBUF on the Tensor engine", "data")
+
+
+def memory(given: Given, name: str, allowed: tuple[str, ...]) -> Iterator[Problem]:
+    """An operand in a memory its engine cannot reach."""
+    view = given.view(name)
+    if view is not None and allowed and view.buffer.memory.kind not in allowed:
+        yield given.problem(
+            "memory",
+            f"{name} is in {view.buffer.memory.kind}, {' or '.join(allowed)} is needed",
+            name,
+        )
+
+
+def partitions(given: Given, name: str) -> Iterator[Problem]:
+    """At most 128 partitions, starting where the hardware can start."""
+    view = given.view(name)
+    if view is None or not view.buffer.memory.on_chip or not view.shape:
+        return
+    count = int(view.shape[0].value)
+    if count > PARTITIONS:
+        yield given.problem(
+            "partitions",
+            f"{name} has {count} partitions, {PARTITIONS} at most",
+            name,
+            ("partitions", count),
+            of=view.shape[0],
+        )
+        return
+    if given.opcode.startswith("dma_") or len(view.base) < 2:
+        return
+    start = int(view.index[0].start.value)
+    allowed = {0} if count > 64 else {0, 64} if count > 32 else {0, 32, 64, 96}
+    if start not in allowed:
+        yield given.problem(
+            "partition-start",
+            f"{name} takes {count} partitions from {start}, "
+            f"allowed are {', '.join(map(str, sorted(allowed)))}",
+            name,
+            ("start", start),
+            ("partitions", count),
+            of=view.index[0].start,
+        )

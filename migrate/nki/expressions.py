@@ -1,0 +1,612 @@
+"""Expressions of kernel source as closures over a frame.
+
+Each node becomes a Python closure once; evaluating a kernel then never looks at syntax
+again.  Only the constructs here exist: everything else raises `Unsupported`.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from migrate.nki import members, views
+from migrate.nki.errors import KernelFault, Unsupported
+from migrate.nki.frames import Code, Evaluate, Frame, ModuleScope
+from migrate.nki.operations import (
+    MAX_ITEMS,
+    arithmetic,
+    compare,
+    formatted,
+    integer,
+    items_of,
+    iteration,
+    key_of,
+    signed,
+    truth,
+)
+from migrate.nki.symbols import Number, Origin, axis, constant
+from migrate.nki.values import (
+    Function,
+    LoopValue,
+    Namespace,
+    Range,
+    Slice,
+    Unknown,
+    View,
+    describe,
+)
+from migrate.source import Source
+
+if TYPE_CHECKING:
+    Assign = Callable[[Frame, object], None]
+    Each = Callable[[Frame, Callable[[], None]], None]
+
+_SIGNS: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+}
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+
+
+def sign_of(operator: ast.operator) -> str:
+    return _SIGNS.get(type(operator), "@")
+
+
+class Expressions:
+    """Compiles expressions of one source file."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def origin(self, node: ast.expr | ast.stmt | ast.arg) -> Origin:
+        return Origin(self.source, node)
+
+    def function_code(self, node: ast.FunctionDef | ast.Lambda) -> Code:
+        """Overridden where statements are compiled; lambdas need it."""
+        raise NotImplementedError
+
+    def expression(self, node: ast.expr) -> Evaluate:
+        match node:
+            case ast.Constant():
+                return self._constant(node)
+            case ast.Name():
+                return self._name(node)
+            case ast.Attribute():
+                return self._attribute(node)
+            case ast.Subscript():
+                return self._subscript(node)
+            case ast.Call():
+                return self._call(node)
+            case ast.BinOp():
+                return self._binary(node)
+            case ast.UnaryOp():
+                return self._unary(node)
+            case ast.BoolOp():
+                return self._logical(node)
+            case ast.Compare():
+                return self._compare(node)
+            case ast.IfExp():
+                return self._conditional(node)
+            case ast.Tuple(elts=items) | ast.List(elts=items):
+                return self._sequence(node, items, isinstance(node, ast.List))
+            case ast.Dict():
+                return self._dictionary(node)
+            case ast.JoinedStr():
+                return self._joined(node)
+            case ast.Slice():
+                return self._slice(node)
+            case ast.ListComp(elt=element, generators=generators):
+                return self._comprehension(element, generators, tuple_result=False)
+            case ast.GeneratorExp(elt=element, generators=generators):
+                return self._comprehension(element, generators, tuple_result=True)
+            case ast.DictComp():
+                return self._dict_comprehension(node)
+            case ast.Lambda():
+                return self._lambda(node)
+            case ast.NamedExpr(target=target, value=value):
+                return self._named(target, value)
+            case _:
+                return self._unsupported(node, f"{type(node).__name__} expressions")
+
+    def _unsupported(self, node: ast.expr, what: str) -> Evaluate:
+        origin = self.origin(node)
+
+        def fail(_: Frame) -> object:
+            raise Unsupported(what, origin)
+
+        return fail
+
+    def _constant(self, node: ast.Constant) -> Evaluate:
+        value = node.value
+        if isinstance(value, bool) or value is None or isinstance(value, str):
+            return lambda _: value
+        if value is Ellipsis:
+            return lambda _: Ellipsis
+        if isinstance(value, float) or (isinstance(value, int) and value.bit_length() <= 64):
+            number = constant(value, self.origin(node))
+            return lambda _: number
+        return self._unsupported(node, "this kind of literal")
+
+    def _name(self, node: ast.Name) -> Evaluate:
+        name = node.id
+        origin = self.origin(node)
+
+        def load(frame: Frame) -> object:
+            return lookup(frame, name, origin)
+
+        return load
+
+    def _attribute(self, node: ast.Attribute) -> Evaluate:
+        inner = self.expression(node.value)
+        name = node.attr
+        origin = self.origin(node)
+
+        def load(frame: Frame) -> object:
+            return members.attribute(inner(frame), name, origin)
+
+        return load
+
+    def _subscript(self, node: ast.Subscript) -> Evaluate:
+        inner = self.expression(node.value)
+        key = self.expression(node.slice)
+        origin = self.origin(node)
+
+        def load(frame: Frame) -> object:
+            return subscript(inner(frame), key(frame), origin)
+
+        return load
+
+    def _call(self, node: ast.Call) -> Evaluate:
+        from migrate.nki.calls import call
+
+        callee = self.expression(node.func)
+        positional: list[tuple[bool, Evaluate]] = []
+        for arg in node.args:
+            if isinstance(arg, ast.Starred):
+                positional.append((True, self.expression(arg.value)))
+            else:
+                positional.append((False, self.expression(arg)))
+        keywords = [(word.arg, self.expression(word.value)) for word in node.keywords]
+        origin = self.origin(node)
+
+        def evaluate(frame: Frame) -> object:
+            function = callee(frame)
+            args: list[object] = []
+            for spread, argument in positional:
+                if spread:
+                    args.extend(items_of(argument(frame), origin))
+                else:
+                    args.append(argument(frame))
+            named: dict[str, object] = {}
+            for name, argument in keywords:
+                value = argument(frame)
+                if name is not None:
+                    named[name] = value
+                elif isinstance(value, dict) and all(isinstance(key, str) for key in value):
+                    named.update(value)
+                else:
+                    raise KernelFault("type", f"** of {describe(value)}", origin)
+            return call(function, tuple(args), named, frame, origin)
+
+        return evaluate
+
+    def _binary(self, node: ast.BinOp) -> Evaluate:
+        left, right = self.expression(node.left), self.expression(node.right)
+        sign = sign_of(node.op)
+        origin = self.origin(node)
+        return lambda frame: arithmetic(sign, left(frame), right(frame), origin)
+
+    def _unary(self, node: ast.UnaryOp) -> Evaluate:
+        operand = self.expression(node.operand)
+        origin = self.origin(node)
+        if isinstance(node.op, ast.Not):
+            return lambda frame: not truth(operand(frame), origin)
+        sign = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}[type(node.op)]
+        return lambda frame: signed(sign, operand(frame), origin)
+
+    def _logical(self, node: ast.BoolOp) -> Evaluate:
+        parts = [self.expression(value) for value in node.values]
+        stop_at = isinstance(node.op, ast.Or)
+        origin = self.origin(node)
+
+        def evaluate(frame: Frame) -> object:
+            value: object = None
+            for part in parts:
+                value = part(frame)
+                if truth(value, origin) is stop_at:
+                    return value
+            return value
+
+        return evaluate
+
+    def _compare(self, node: ast.Compare) -> Evaluate:
+        first = self.expression(node.left)
+        rest = [
+            (_COMPARISONS[type(op)], self.expression(value))
+            for op, value in zip(node.ops, node.comparators, strict=True)
+        ]
+        origin = self.origin(node)
+
+        def evaluate(frame: Frame) -> object:
+            left = first(frame)
+            for sign, operand in rest:
+                right = operand(frame)
+                if not compare(sign, left, right, origin):
+                    return False
+                left = right
+            return True
+
+        return evaluate
+
+    def _conditional(self, node: ast.IfExp) -> Evaluate:
+        test, then = self.expression(node.test), self.expression(node.body)
+        otherwise = self.expression(node.orelse)
+        origin = self.origin(node)
+        return lambda frame: (then if truth(test(frame), origin) else otherwise)(frame)
+
+    def _sequence(self, node: ast.expr, items: list[ast.expr], as_list: bool) -> Evaluate:
+        parts = [
+            (True, self.expression(item.value))
+            if isinstance(item, ast.Starred)
+            else (False, self.expression(item))
+            for item in items
+        ]
+        origin = self.origin(node)
+
+        def evaluate(frame: Frame) -> object:
+            found: list[object] = []
+            for spread, part in parts:
+                if spread:
+                    found.extend(items_of(part(frame), origin))
+                else:
+                    found.append(part(frame))
+            return found if as_list else tuple(found)
+
+        return evaluate
+
+    def _dictionary(self, node: ast.Dict) -> Evaluate:
+        origin = self.origin(node)
+        pairs = [
+            (self.expression(key) if key is not None else None, self.expression(value))
+            for key, value in zip(node.keys, node.values, strict=True)
+        ]
+
+        def evaluate(frame: Frame) -> object:
+            found: dict[object, object] = {}
+            for key, value in pairs:
+                if key is None:
+                    other = value(frame)
+                    if not isinstance(other, dict):
+                        raise KernelFault("type", f"** of {describe(other)}", origin)
+                    found.update(other)
+                else:
+                    found[key_of(key(frame), origin)] = value(frame)
+            return found
+
+        return evaluate
+
+    def _joined(self, node: ast.JoinedStr) -> Evaluate:
+        parts: list[Evaluate] = []
+        for value in node.values:
+            if isinstance(value, ast.FormattedValue):
+                parts.append(self._formatted(value))
+            else:
+                parts.append(self.expression(value))
+        origin = self.origin(node)
+
+        def evaluate(frame: Frame) -> object:
+            text = ""
+            for part in parts:
+                text += str(part(frame))
+                if len(text) > MAX_ITEMS:
+                    raise Unsupported("a very long string", origin)
+            return text
+
+        return evaluate
+
+    def _formatted(self, node: ast.FormattedValue) -> Evaluate:
+        inner = self.expression(node.value)
+        spec = self.expression(node.format_spec) if node.format_spec is not None else None
+        conversion = node.conversion
+        origin = self.origin(node)
+
+        def evaluate(frame: Frame) -> object:
+            wanted = str(spec(frame)) if spec is not None else ""
+            return formatted(inner(frame), conversion, wanted, origin)
+
+        return evaluate
+
+    def _slice(self, node: ast.Slice) -> Evaluate:
+        parts = [
+            self.expression(part) if part is not None else None
+            for part in (node.lower, node.upper, node.step)
+        ]
+        origin = self.origin(node)
+
+        def evaluate(frame: Frame) -> object:
+            found: list[Number | None] = []
+            for part in parts:
+                value = part(frame) if part is not None else None
+                found.append(None if value is None else integer(value, origin))
+            return Slice(found[0], found[1], found[2])
+
+        return evaluate
+
+    def _comprehension(
+        self, element: ast.expr, generators: list[ast.comprehension], *, tuple_result: bool
+    ) -> Evaluate:
+        value = self.expression(element)
+        each = self._generators(generators)
+
+        def evaluate(frame: Frame) -> object:
+            found: list[object] = []
+            inner = Frame(frame.run, None, frame, frame.stack, frame.depth)
+            each(inner, lambda: found.append(value(inner)))
+            return tuple(found) if tuple_result else found
+
+        return evaluate
+
+    def _dict_comprehension(self, node: ast.DictComp) -> Evaluate:
+        key, value = self.expression(node.key), self.expression(node.value)
+        each = self._generators(node.generators)
+        origin = self.origin(node)
+
+        def evaluate(frame: Frame) -> object:
+            found: dict[object, object] = {}
+            inner = Frame(frame.run, None, frame, frame.stack, frame.depth)
+
+            def add() -> None:
+                found[key_of(key(inner), origin)] = value(inner)
+
+            each(inner, add)
+            return found
+
+        return evaluate
+
+    def _generators(self, generators: list[ast.comprehension]) -> Each:
+        def nothing(_: Frame, action: Callable[[], None]) -> None:
+            action()
+
+        body: Each = nothing
+        for generator in reversed(generators):
+            body = self._generator(generator, body)
+        return body
+
+    def _generator(
+        self,
+        generator: ast.comprehension,
+        body: Each,
+    ) -> Each:
+        over = self.expression(generator.iter)
+        bind = self.target(generator.target)
+        tests = [self.expression(test) for test in generator.ifs]
+        origin = self.origin(generator.target)
+        variable = name_of(generator.target)
+
+        def loop(frame: Frame, action: Callable[[], None]) -> None:
+            for value in looped(over(frame), frame, origin, variable):
+                bind(frame, value)
+                if all(truth(test(frame), origin) for test in tests):
+                    body(frame, action)
+
+        return loop
+
+    def _lambda(self, node: ast.Lambda) -> Evaluate:
+        code = self.function_code(node)
+        defaults = [self.expression(value) for value in node.args.defaults]
+        keyword_defaults = [
+            (arg.arg, self.expression(value))
+            for arg, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+            if value is not None
+        ]
+
+        def evaluate(frame: Frame) -> object:
+            return Function(
+                code,
+                frame,
+                tuple(default(frame) for default in defaults),
+                tuple((name, default(frame)) for name, default in keyword_defaults),
+                node,
+            )
+
+        return evaluate
+
+    def _named(self, target: ast.expr, value: ast.expr) -> Evaluate:
+        bind, compute = self.target(target), self.expression(value)
+
+        def evaluate(frame: Frame) -> object:
+            found = compute(frame)
+            bind(frame, found)
+            return found
+
+        return evaluate
+
+    def target(self, node: ast.expr) -> Assign:
+        """How a value is bound to an assignment target."""
+        origin = self.origin(node)
+        match node:
+            case ast.Name(id=name):
+                return lambda frame, value: store(frame, name, value)
+            case ast.Tuple(elts=items) | ast.List(elts=items):
+                return self._unpacking(items, origin)
+            case ast.Subscript():
+                return self._item_target(node, origin)
+            case _:
+
+                def fail(_: Frame, __: object) -> None:
+                    raise Unsupported("assigning to an attribute", origin)
+
+                return fail
+
+    def _unpacking(self, items: list[ast.expr], origin: Origin) -> Assign:
+        stars = [k for k, item in enumerate(items) if isinstance(item, ast.Starred)]
+        parts = [
+            self.target(item.value if isinstance(item, ast.Starred) else item) for item in items
+        ]
+
+        def bind(frame: Frame, value: object) -> None:
+            found = items_of(value, origin)
+            if stars:
+                star, after = stars[0], len(parts) - stars[0] - 1
+                if len(found) < len(parts) - 1:
+                    raise KernelFault("value", "not enough values to unpack", origin)
+                middle = found[star : len(found) - after]
+                found = [*found[:star], list(middle), *found[len(found) - after :]]
+            if len(found) != len(parts):
+                raise KernelFault("value", f"{len(found)} values for {len(parts)} names", origin)
+            for part, item in zip(parts, found, strict=True):
+                part(frame, item)
+
+        return bind
+
+    def _item_target(self, node: ast.Subscript, origin: Origin) -> Assign:
+        container = self.expression(node.value)
+        key = self.expression(node.slice)
+
+        def bind(frame: Frame, value: object) -> None:
+            holder, wanted = container(frame), key(frame)
+            match holder:
+                case list() if isinstance(wanted, Number):
+                    position = int(wanted.value)
+                    if not -len(holder) <= position < len(holder):
+                        raise KernelFault(
+                            "index", f"index {position} in {describe(holder)}", origin
+                        )
+                    holder[position] = value
+                case dict():
+                    holder[key_of(wanted, origin)] = value
+                case View():
+                    raise Unsupported("assigning to a tensor's elements", origin)
+                case _:
+                    raise Unsupported(f"assigning to items of {describe(holder)}", origin)
+
+        return bind
+
+
+def name_of(target: ast.expr) -> str:
+    """The name a loop's axis is shown under."""
+    match target:
+        case ast.Name(id=name):
+            return name
+        case ast.Tuple(elts=[ast.Name(id=name), *_]):
+            return name
+        case _:
+            return "i"
+
+
+def lookup(frame: Frame, name: str, origin: Origin) -> object:
+    """A name by Python's scoping.  Raises `KernelFault` where it is not bound."""
+    here: Frame | ModuleScope = frame
+    while isinstance(here, Frame):
+        if name in here.names:
+            return _known(here.names[name], origin)
+        code = here.code
+        if code is not None and name in code.local_names and name not in code.nonlocal_names:
+            raise KernelFault("name", f"{name} is used before it is assigned", origin)
+        here = here.outer
+    if name in here.names:
+        return _known(here.names[name], origin)
+    from migrate.nki.builtins import BUILTINS
+
+    builtin = BUILTINS.get(name)
+    if builtin is None:
+        if name in _PYTHON_NAMES:
+            raise Unsupported(f"the Python function {name}", origin)
+        raise KernelFault("name", f"the name {name} is not defined", origin)
+    return builtin
+
+
+def _known(value: object, origin: Origin) -> object:
+    if isinstance(value, Unknown):
+        raise Unsupported(f"{value.text} is not understood: {value.reason}", origin)
+    return value
+
+
+def store(frame: Frame, name: str, value: object) -> None:
+    """Bind a name in the frame it belongs to."""
+    code = frame.code
+    if code is not None and name in code.nonlocal_names:
+        outer: Frame | ModuleScope = frame.outer
+        while isinstance(outer, Frame):
+            if name in outer.names:
+                outer.names[name] = value
+                return
+            outer = outer.outer
+    frame.names[name] = value
+
+
+def subscript(value: object, key: object, origin: Origin) -> object:
+    """`value[key]`."""
+    match value:
+        case View():
+            keys = key if isinstance(key, tuple) else (key,)
+            return views.subscript(value, keys, origin)
+        case tuple() | list() | str():
+            if isinstance(key, Slice):
+                return value[_python_slice(key)]
+            position = int(integer(key, origin).value)
+            if not -len(value) <= position < len(value):
+                raise KernelFault("index", f"index {position} in {describe(value)}", origin)
+            return value[position]
+        case dict():
+            plain = key_of(key, origin)
+            if plain not in value:
+                raise KernelFault("index", f"no key {plain!r} in a dictionary", origin)
+            return value[plain]
+        case Range() if isinstance(key, Number):
+            position = int(integer(key, origin).value)
+            trips = int(value.trips.value)
+            if not -trips <= position < trips:
+                raise KernelFault("index", f"index {position} in a range", origin)
+            return value.element(key if position >= 0 else constant(position + trips, origin))
+        case Function():
+            raise Unsupported("launching a kernel on a grid", origin)
+        case Namespace():
+            raise KernelFault("type", f"indexing {describe(value)}", origin)
+    raise Unsupported(f"indexing {describe(value)}", origin)
+
+
+def _python_slice(key: Slice) -> slice:
+    def plain(part: Number | None) -> int | None:
+        return None if part is None else int(part.value)
+
+    return slice(plain(key.start), plain(key.stop), plain(key.step))
+
+
+def looped(value: object, frame: Frame, origin: Origin, variable: str) -> Iterator[object]:
+    """The elements a loop runs over, with the loop's position set while each is used."""
+    over = iteration(value, origin)
+    run = frame.run
+    loop = run.loop(origin, frame.stack, variable, over.iterator, over.counted)
+    outer = run.loops
+    for position in range(int(over.trips.value)):
+        run.meter.step()
+        run.loops = (*outer, LoopValue(loop, position, over.trips))
+        yield over.element(axis(loop, position))
+    run.loops = outer
+
+
+_PYTHON_NAMES = frozenset(dir(builtins))

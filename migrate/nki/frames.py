@@ -1,0 +1,268 @@
+"""The state of one specialisation: frames, sites, loops, and the stream of instructions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from migrate.budget import Exhausted, Meter
+from migrate.nki.symbols import CallStack, Loop, Number, Origin
+from migrate.nki.values import Buffer, LoopValue, Memory, Problem, Site, View
+from migrate.source import Frame as SourceFrame
+from migrate.source import Source, Span
+
+if TYPE_CHECKING:
+    from migrate.numerics.dtypes import DType
+
+Evaluate: TypeAlias = Callable[["Frame"], object]
+Operand: TypeAlias = View | Number | None
+
+MAX_INSTRUCTIONS = 500_000
+"""No public kernel that completes emits more; records past it would only cost memory."""
+
+MAX_DEPTH = 480
+"""Nested syntax that may be interpreted at once, summed over the calls in progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One `nki.isa` instruction with the views it works on.
+
+    `operands` are by parameter name in the instruction's order, `attributes` are its
+    other arguments (operators, flags, numbers).  `opcode` is "opaque" where the source
+    was not understood; `reason` then says why.
+    """
+
+    number: int
+    site: Site
+    opcode: str
+    operands: tuple[tuple[str, Operand], ...]
+    attributes: tuple[tuple[str, object], ...]
+    loops: tuple[LoopValue, ...]
+    problems: tuple[Problem, ...] = ()
+    reason: str = ""
+
+    @property
+    def span(self) -> Span:
+        return self.site.span
+
+    def operand(self, name: str) -> Operand:
+        for given, value in self.operands:
+            if given == name:
+                return value
+        return None
+
+    def view(self, name: str) -> View | None:
+        value = self.operand(name)
+        return value if isinstance(value, View) else None
+
+    def attribute(self, name: str) -> object:
+        for given, value in self.attributes:
+            if given == name:
+                return value
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something about the run as a whole.
+
+    `unsupported`: not understood, nothing is claimed about what depends on it;
+    `error`: the compiler would stop here; `assert`: a failed assertion; `stopped`: a
+    bound was reached.  `print` carries what the kernel prints while it is specialised.
+    """
+
+    kind: Literal["unsupported", "error", "assert", "stopped", "print"]
+    message: str
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """A condition the kernel asserted and which held."""
+
+    text: str
+    span: Span
+
+
+@dataclass(slots=True, eq=False)
+class ModuleScope:
+    """Global names of the reviewed module."""
+
+    names: dict[str, object]
+
+
+@dataclass(slots=True, eq=False)
+class Code:
+    """A function's body, compiled to closures once."""
+
+    name: str
+    parameters: ast.arguments
+    body: Callable[[Frame], object]
+    local_names: frozenset[str]
+    nonlocal_names: frozenset[str]
+    depth: int
+
+
+class Frame:
+    """Names of one function call."""
+
+    __slots__ = ("code", "depth", "names", "outer", "run", "stack")
+
+    def __init__(
+        self,
+        run: Run,
+        code: Code | None,
+        outer: Frame | ModuleScope,
+        stack: CallStack | None,
+        depth: int,
+    ) -> None:
+        self.run = run
+        self.code = code
+        self.outer = outer
+        self.stack = stack
+        self.depth = depth
+        self.names: dict[str, object] = {}
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One specialisation in progress."""
+
+    source: Source
+    meter: Meter
+    on_instruction: Callable[[Instruction], None]
+    target: str
+    scope: ModuleScope
+    on_allocation: Callable[[Buffer], None] | None = None
+    loops: tuple[LoopValue, ...] = ()
+    open: bool = False
+    """Whether the kernel's own body is running, so that instructions may be emitted."""
+    instructions: int = 0
+    allocations: int = 0
+    hint: str = ""
+    events: list[Event] = field(default_factory=list)
+    assertions: list[Assertion] = field(default_factory=list)
+    opaque_statements: set[Span] = field(default_factory=set)
+    functions: dict[ast.FunctionDef, None] = field(default_factory=dict)
+    problems: dict[tuple[str, int], Problem] = field(default_factory=dict)
+    branches: dict[ast.If, tuple[Origin, bool, bool]] = field(default_factory=dict)
+    """For every condition reached: whether it ever held, whether it ever failed."""
+    _sites: dict[tuple[int, int], Site] = field(default_factory=dict)
+    _loops: dict[tuple[int, int], Loop] = field(default_factory=dict)
+    _stacks: dict[tuple[int, int], CallStack] = field(default_factory=dict)
+    _axes: dict[str, int] = field(default_factory=dict)
+
+    def stack(self, outer: CallStack | None, origin: Origin, function: str) -> CallStack:
+        """The interned stack for a call at `origin`."""
+        key = (id(outer), id(origin.node))
+        found = self._stacks.get(key)
+        if found is None:
+            depth = outer.depth + 1 if outer is not None else 1
+            found = self._stacks[key] = CallStack(outer, origin, function, depth)
+        return found
+
+    def site(self, origin: Origin, stack: CallStack | None) -> Site:
+        key = (id(origin.node), id(stack))
+        found = self._sites.get(key)
+        if found is None:
+            function = stack.function if stack is not None else ""
+            span = self.reached(origin.span, stack)
+            found = self._sites[key] = Site(len(self._sites), span, function, stack)
+        return found
+
+    def reached(self, span: Span, stack: CallStack | None) -> Span:
+        """The span with the calls that led to it."""
+        if stack is None:
+            return span
+        frames: tuple[SourceFrame, ...] = stack.frames()
+        for frame in reversed(frames):
+            span = span.through(frame)
+        return span
+
+    def loop(
+        self,
+        origin: Origin,
+        stack: CallStack | None,
+        variable: str,
+        iterator: str,
+        counted: bool,
+    ) -> Loop:
+        """The loop of a statement under one chain of calls; its axis name is unique."""
+        key = (id(origin.node), id(stack))
+        found = self._loops.get(key)
+        if found is None:
+            axis = self._unique(self._axes, variable)
+            span = self.reached(origin.span, stack)
+            found = self._loops[key] = Loop(axis, iterator, span, counted)
+        return found
+
+    def buffer(
+        self,
+        name: str,
+        memory: Memory,
+        shape: tuple[Number, ...],
+        dtype: DType,
+        site: Site,
+        role: Literal["parameter", "local"] = "local",
+    ) -> Buffer:
+        ordinal = self.allocations
+        self.allocations += 1
+        buffer = Buffer(name, memory, shape, dtype, site, self.loops, role, ordinal)
+        if self.on_allocation is not None:
+            self.on_allocation(buffer)
+        return buffer
+
+    def emit(
+        self,
+        opcode: str,
+        operands: Iterable[tuple[str, Operand]],
+        attributes: Iterable[tuple[str, object]],
+        site: Site,
+        problems: tuple[Problem, ...] = (),
+        reason: str = "",
+    ) -> None:
+        """Hand an instruction to the consumer."""
+        if self.instructions >= MAX_INSTRUCTIONS:
+            raise Exhausted("steps", MAX_INSTRUCTIONS, "unrolling the kernel (instructions)")
+        self.meter.step(8)
+        for problem in problems:
+            self.problem(problem)
+        instruction = Instruction(
+            self.instructions,
+            site,
+            opcode,
+            tuple(operands),
+            tuple(attributes),
+            self.loops,
+            problems,
+            reason,
+        )
+        self.instructions += 1
+        self.on_instruction(instruction)
+
+    def event(
+        self,
+        kind: Literal["unsupported", "error", "assert", "stopped", "print"],
+        message: str,
+        span: Span | None,
+    ) -> None:
+        if len(self.events) < 200:
+            self.events.append(Event(kind, message, span))
+
+    def problem(self, problem: Problem) -> None:
+        """Record a problem of an instruction or allocation, once a place."""
+        self.problems.setdefault((problem.code, hash(problem.span)), problem)
+
+    def decided(self, node: ast.If, origin: Origin, held: bool) -> None:
+        """Record which way a condition went."""
+        _, then, otherwise = self.branches.get(node, (origin, False, False))
+        self.branches[node] = (origin, then or held, otherwise or not held)
+
+    @staticmethod
+    def _unique(used: dict[str, int], wanted: str) -> str:
+        count = used.get(wanted, 0) + 1
+        used[wanted] = count
+        return wanted if count == 1 else f"{wanted}_{count}"

@@ -1,0 +1,147 @@
+"""Issuing an instruction: arguments bound to parameters, checked, and emitted."""
+
+from __future__ import annotations
+
+from migrate.nki import checks
+from migrate.nki.checks import Given
+from migrate.nki.errors import KernelFault, Unsupported
+from migrate.nki.frames import Frame, Operand
+from migrate.nki.instructions import (
+    INSTRUCTIONS,
+    OTHER_OPCODES,
+    REQUIRED,
+    Enumerated,
+    Parameter,
+    Spec,
+)
+from migrate.nki.symbols import Number, Origin, constant
+from migrate.nki.values import (
+    Issued,
+    Member,
+    OperatorName,
+    Problem,
+    Site,
+    Unknown,
+    View,
+    describe,
+)
+
+
+def issue(
+    opcode: str,
+    args: tuple[object, ...],
+    keywords: dict[str, object],
+    frame: Frame,
+    origin: Origin,
+) -> Issued:
+    """Emit `nisa.<opcode>(*args, **keywords)`.
+
+    Raises `KernelFault` for what is no call of it at all, `Unsupported` for instructions
+    and operands that are not read.
+    """
+    run = frame.run
+    if not run.open:
+        raise Unsupported("an instruction outside a kernel", origin)
+    spec = INSTRUCTIONS.get(opcode)
+    if spec is None:
+        if opcode in OTHER_OPCODES:
+            raise Unsupported(f"the instruction {opcode}", origin)
+        raise KernelFault("name", f"nki.isa has no {opcode}", origin)
+    site = run.site(origin, frame.stack)
+    problems: list[Problem] = []
+    values = _bound(spec, args, keywords, site, problems, origin)
+    given = Given(opcode, values, site.span, run.target)
+    operands: list[tuple[str, Operand]] = []
+    attributes: list[tuple[str, object]] = []
+    for parameter in spec.parameters:
+        value = values[parameter.name]
+        if parameter.kind in ("tile", "column"):
+            operand = _operand(spec, parameter, value, origin)
+            operands.append((parameter.name, operand))
+            if isinstance(operand, View):
+                problems.extend(operand.faults)
+                problems.extend(checks.memory(given, parameter.name, parameter.memories))
+                problems.extend(checks.partitions(given, parameter.name))
+        else:
+            if parameter.kind == "operator":
+                _check_operator(spec, parameter, value, origin)
+            attributes.append((parameter.name, value))
+    for check in spec.checks:
+        problems.extend(check(given))
+    if run.target not in spec.targets:
+        problems.append(Problem("target", f"{opcode} does not exist on {run.target}", site.span))
+    run.emit(opcode, operands, attributes, site, tuple(problems))
+    return Issued(opcode)
+
+
+def _bound(
+    spec: Spec,
+    args: tuple[object, ...],
+    keywords: dict[str, object],
+    site: Site,
+    problems: list[Problem],
+    origin: Origin,
+) -> dict[str, object]:
+    values: dict[str, object] = {}
+    if len(args) > len(spec.parameters):
+        raise KernelFault(
+            "type", f"{spec.opcode} takes {len(spec.parameters)} arguments, not {len(args)}", origin
+        )
+    for parameter, value in zip(spec.parameters, args, strict=False):
+        values[parameter.name] = value
+    for name, value in keywords.items():
+        if spec.parameter(name) is None:
+            problems.append(
+                Problem("argument", f"{spec.opcode} has no parameter {name}", site.span, name)
+            )
+        elif name in values:
+            raise KernelFault("type", f"{spec.opcode} is given {name} twice", origin)
+        else:
+            values[name] = value
+    for parameter in spec.parameters:
+        if parameter.name in values:
+            continue
+        if parameter.default is REQUIRED:
+            if parameter.name == "dst":
+                raise Unsupported(
+                    f"{spec.opcode} without dst (the value-returning style of NKI 0.1)", origin
+                )
+            raise KernelFault("type", f"{spec.opcode} is not given {parameter.name}", origin)
+        values[parameter.name] = _default(parameter.default)
+    return values
+
+
+def _default(value: object) -> object:
+    if isinstance(value, Enumerated):
+        return Member(value.enum, value.name)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return constant(value)
+    return value
+
+
+def _operand(spec: Spec, parameter: Parameter, value: object, origin: Origin) -> Operand:
+    match value:
+        case View():
+            return value
+        case Number() if parameter.kind == "column":
+            return value
+        case bool() if parameter.kind == "column":
+            return constant(int(value), origin)
+        case None if parameter.default is None:
+            return None
+        case Unknown():
+            raise Unsupported(f"{value.text}: {value.reason}", origin)
+    wanted = "a tensor" if parameter.kind == "tile" else "a tensor or a number"
+    raise KernelFault(
+        "type", f"{spec.opcode}: {parameter.name} is {describe(value)}, {wanted} is needed", origin
+    )
+
+
+def _check_operator(spec: Spec, parameter: Parameter, value: object, origin: Origin) -> None:
+    if isinstance(value, OperatorName) or (value is None and parameter.default is None):
+        return
+    raise KernelFault(
+        "type",
+        f"{spec.opcode}: {parameter.name} is {describe(value)}, an operator is needed",
+        origin,
+    )

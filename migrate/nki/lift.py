@@ -1,0 +1,518 @@
+"""From the instruction stream to the semantic IR.
+
+The kernel is specialised at the given sizes, the stream folded (`fold`), each site's
+integers resolved to expressions (`resolve`), and its semantics built as IR (`build`)
+inside the loops it belongs to.  Loops whose iterations are independent become
+`Parallel`, others `Fold`.  What does not fold is unrolled, and what cannot be built is
+`Opaque`.
+
+Tensors allocated in a loop get a leading axis for it: each iteration has its own, as the
+compiler has it.  A matmul that overwrites in the first iteration of some loops and adds
+in the others is a sum that starts from zeros stored before them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from migrate.budget import Meter
+from migrate.ir.index import Index, Range, TooComplex
+from migrate.ir.nodes import (
+    Axis,
+    AxisKind,
+    Block,
+    Buffer,
+    Fold,
+    Guard,
+    Kernel,
+    Load,
+    Merge,
+    Op,
+    Opaque,
+    Output,
+    Parallel,
+    Role,
+    Space,
+    State,
+    Statements,
+    Store,
+    Version,
+)
+from migrate.ir.predicate import TRUE, Predicate
+from migrate.nki.accumulation import ADDS, OVERWRITES
+from migrate.nki.build import (
+    ONE,
+    ZERO,
+    Builder,
+    Program,
+    base_index,
+    element_index,
+    linear,
+    same_base,
+)
+from migrate.nki.dependence import Access, independent
+from migrate.nki.errors import Unsupported
+from migrate.nki.fold import AllocationNode, Folder, FoldFailure, LoopNode, SiteNode
+from migrate.nki.instructions import INSTRUCTIONS
+from migrate.nki.parse import Module
+from migrate.nki.resolve import ResolvedSite, resolve
+from migrate.nki.specialize import Specialization, specialize
+from migrate.nki.symbols import Number
+from migrate.nki.values import Memory, TensorSpec, View
+from migrate.source import Span
+
+_SPACES = {
+    Memory.HBM: Space.HBM,
+    Memory.SHARED_HBM: Space.HBM,
+    Memory.SBUF: Space.ONCHIP,
+    Memory.PSUM: Space.ACCUMULATOR,
+}
+
+MAX_ATTEMPTS = 8
+"""Specialisations of a kernel whose loops have to be unrolled one set after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiftedKernel:
+    """A kernel as IR, with the specialisation it was read from.
+
+    `kernel` is `None` where the kernel could not be read to its end; the events of the
+    specialisation say why.
+    """
+
+    kernel: Kernel | None
+    specialization: Specialization
+
+
+def lift(
+    module: Module,
+    kernel_name: str,
+    args: Mapping[str, object],
+    *,
+    target: str = "trn2",
+    meter: Meter | None = None,
+) -> LiftedKernel:
+    """Read a kernel at the sizes in `args` (see `specialize`) as IR.
+
+    Raises `SourceError` as `specialize` does, `budget.Exhausted` when the meter ends it.
+    """
+    meter = meter if meter is not None else Meter(doing=f"reading {kernel_name}")
+    unrolled: frozenset[str] = frozenset()
+    sizes = sizes_of(args)
+    for attempt in range(MAX_ATTEMPTS):
+        folder = Folder(unrolled)
+        try:
+            found = specialize(
+                module,
+                kernel_name,
+                args,
+                meter=meter,
+                on_instruction=folder.execute,
+                on_allocation=folder.allocated,
+                target=target,
+            )
+            if any(event.kind in {"assert", "error", "stopped"} for event in found.events):
+                return LiftedKernel(None, found)
+            sites = {
+                id(node): resolve(node, sizes)
+                for node in folder.root.sites()
+                if node.first.opcode != "opaque"
+            }
+        except FoldFailure as failure:
+            more = unrolled | failure.axes
+            if more == unrolled or attempt == MAX_ATTEMPTS - 1:
+                raise Unsupported(f"the kernel does not fold: {failure.reason}") from None
+            unrolled = more
+            continue
+        kernel = _Lifter(module, folder, sites, sizes, found).kernel()
+        return LiftedKernel(kernel, found)
+    raise AssertionError("the loop above always returns or raises")
+
+
+def sizes_of(args: Mapping[str, object]) -> dict[str, int]:
+    """The named integers in kernel arguments."""
+    found: dict[str, int] = {}
+    for value in args.values():
+        numbers: Iterable[object] = (value,)
+        if isinstance(value, TensorSpec):
+            numbers = value.shape
+        for number in numbers:
+            if isinstance(number, Number) and number.symbol and isinstance(number.value, int):
+                found[number.symbol] = number.value
+    return found
+
+
+class _Lifter:
+    def __init__(
+        self,
+        module: Module,
+        folder: Folder,
+        sites: Mapping[int, ResolvedSite],
+        sizes: Mapping[str, int],
+        found: Specialization,
+    ) -> None:
+        self.module = module
+        self.folder = folder
+        self.sites = sites
+        self.sizes = dict(sizes)
+        self.found = found
+        self.program = Program(self.sizes)
+        self.ranges: dict[str, Range] = {name: (n, n) for name, n in sizes.items()}
+        self.loops: list[Axis] = []
+        self.opaque: set[Span] = set(found.opaque_statements)
+        self.written: set[str] = set()
+        self.preambles: dict[int, list[SiteNode]] = {}
+        self.from_zero: set[int] = set()
+        self.accesses: dict[int, list[Access]] = {}
+
+    def kernel(self) -> Kernel:
+        for site in self.sites.values():
+            self.program.reserved.update(loop.axis for loop in site.node.loops)
+        self._declare()
+        self._sums()
+        body = tuple(self._children(self.folder.root))
+        copies: list[Op] = []
+        outputs = list(self._returned(copies))
+        body = (*body, *copies)
+        for name, view in self.found.parameters:
+            buffer = self.program.names[self.folder.allocation(view.buffer)]
+            if buffer in self.written:
+                outputs.append(Output(self.program.version(buffer), None))
+            assert name
+        return Kernel(
+            name=self.found.kernel.name,
+            side="nki",
+            span=self.found.kernel.span,
+            sizes=tuple(sorted(self.sizes)),
+            buffers=tuple(self.program.buffers.values()),
+            body=body,
+            outputs=tuple(outputs),
+            statements=self._statements(),
+            computed_at=tuple(sorted(self.sizes.items())),
+            untaken=self.found.untaken,
+        )
+
+    # Buffers
+
+    def _declare(self) -> None:
+        returned = {id(self.folder.allocation(view.buffer)) for view in self.found.returned}
+        for node in self.folder.root.sites():
+            for name, allocation in node.allocations:
+                if self._writes(node, name):
+                    self.written.add(str(id(allocation)))
+        names: dict[AllocationNode, str] = {}
+        for allocation in self.folder.allocations.values():
+            first = allocation.first
+            written = str(id(allocation)) in self.written
+            role: Role = "scratch"
+            if first.role == "parameter":
+                role = "inout" if written else "in"
+            elif id(allocation) in returned:
+                role = "out"
+            name = self.program.unique(first.name)
+            names[allocation] = name
+            self.program.declare(
+                Buffer(
+                    name,
+                    self._shape(allocation),
+                    first.dtype,
+                    _SPACES[first.memory],
+                    role,
+                    first.site.span,
+                )
+            )
+        self.program.names = names
+        self.written = {names[a] for a in names if str(id(a)) in self.written}
+
+    def _shape(self, allocation: AllocationNode) -> tuple[Index, ...]:
+        shape = [Index.of(trips) for trips in allocation.trips]
+        for largest, extent in zip(allocation.shape, allocation.first.shape, strict=True):
+            index = extent.index()
+            fits = not index.axes() and index.evaluate(self.sizes) == largest
+            shape.append(index if fits else Index.of(largest))
+        return tuple(shape)
+
+    @staticmethod
+    def _writes(node: SiteNode, operand: str) -> bool:
+        spec = INSTRUCTIONS.get(node.first.opcode)
+        parameter = spec.parameter(operand) if spec is not None else None
+        return parameter is None or parameter.role != "in"
+
+    def _returned(self, extra: list[Op]) -> Iterable[Output]:
+        for position, view in enumerate(self.found.returned):
+            buffer = self.program.names[self.folder.allocation(view.buffer)]
+            if view.offset == 0 and view.sizes == tuple(int(n.value) for n in view.buffer.shape):
+                yield Output(self.program.version(buffer), position)
+            else:
+                yield Output(self._copied(buffer, view, extra), position)
+
+    def _copied(self, buffer: str, view: View, extra: list[Op]) -> Version:
+        """A returned part or reshape of a tensor, as a buffer of its own."""
+        program, span = self.program, self.found.kernel.span
+        name = program.unique(f"{buffer}_returned")
+        shape = tuple(n.index() for n in view.shape)
+        program.declare(Buffer(name, shape, view.dtype, Space.HBM, "out", span))
+        axes = tuple(Axis(f"d{k}", extent, AxisKind.FREE, span) for k, extent in enumerate(shape))
+        place = tuple(Index.axis(axis.name) for axis in axes)
+        ranges = dict(self.ranges)
+        for axis in axes:
+            ranges[axis.name] = (0, int(axis.extent.evaluate(self.sizes)) - 1)
+        value = program.value(view.dtype)
+        result = program.fresh(name)
+        index = element_index(view, place, ranges)
+        load = Load(value, program.version(buffer), index, span)
+        store = Store(result, program.version(name), place, value, span)
+        program.current[name] = result.number
+        extra.append(Parallel(axes, (load, store), span) if axes else store)
+        return result
+
+    # Sums that start in a loop
+
+    def _sums(self) -> None:
+        """Find matmuls that overwrite in the first iteration of some inner loops only."""
+        pending: list[tuple[LoopNode, tuple[LoopNode, ...]]] = [(self.folder.root, ())]
+        while pending:
+            node, path = pending.pop()
+            for child in node.children.values():
+                if isinstance(child, LoopNode):
+                    pending.append((child, (*path, child)))
+                elif id(child) in self.sites:
+                    self._sum(child, path)
+
+    def _sum(self, node: SiteNode, path: tuple[LoopNode, ...]) -> None:
+        site = self.sites[id(node)]
+        adds = site.adds
+        if bool((adds == ADDS).all()) or bool((adds == OVERWRITES).all()):
+            return
+        view = site.instruction.view("dst")
+        if view is None:
+            return
+        used = {name for number in _places(view) for name in number.index().axes()}
+        used.update(name for part in site.leading["dst"] for name in part.axes())
+        turning = [step for step in path if not step.unrolled]
+        for first in range(len(turning) - 1, -1, -1):
+            axes = [step.loop.axis for step in turning[first:] if step.loop is not None]
+            if used.intersection(axes):
+                return
+            starts = site.axes[axes[0]] == 0
+            for axis in axes[1:]:
+                starts = starts & (site.axes[axis] == 0)
+            if bool(((adds == OVERWRITES) == starts).all()):
+                self.preambles.setdefault(id(turning[first]), []).append(node)
+                self.from_zero.add(id(node))
+                return
+
+    # Regions
+
+    def _children(self, parent: LoopNode) -> list[Op]:
+        ops: list[Op] = []
+        guarded: list[SiteNode] = []
+        for child in parent.ordered():
+            where = self._where(child)
+            if guarded and where != self._where(guarded[0]):
+                ops.extend(self._guarded(guarded))
+                guarded = []
+            if where != TRUE:
+                assert isinstance(child, SiteNode)
+                guarded.append(child)
+            elif isinstance(child, SiteNode):
+                ops.extend(self._site(child))
+            else:
+                for node in self.preambles.get(id(child), ()):
+                    ops.extend(self._cleared(node))
+                ops.extend(self._loop(child))
+        if guarded:
+            ops.extend(self._guarded(guarded))
+        return ops
+
+    def _where(self, child: SiteNode | LoopNode) -> Predicate:
+        site = self.sites.get(id(child))
+        return site.where if site is not None else TRUE
+
+    def _guarded(self, nodes: Sequence[SiteNode]) -> list[Op]:
+        """Sites that run in some iterations only."""
+        before = dict(self.program.current)
+        body: list[Op] = []
+        for node in nodes:
+            body.extend(self._site(node))
+        merges: list[Merge] = []
+        for name, number in before.items():
+            now = self.program.current[name]
+            if now != number and self.program.buffers[name].space is not Space.PRIVATE:
+                result = self.program.fresh(name)
+                merges.append(Merge(result, Version(name, now), Version(name, number)))
+                self.program.current[name] = result.number
+        where = self._where(nodes[0])
+        return [Guard(where, tuple(body), nodes[0].first.span, (), tuple(merges))]
+
+    def _loop(self, node: LoopNode) -> list[Op]:
+        if node.unrolled:
+            return self._children(node)
+        axis = self._axis(node)
+        if axis is None:
+            return [self._opaque(site, "a loop without bounds") for site in node.sites()]
+        sites = list(node.sites())
+        accesses = [access for site in sites for access in self._accesses(site)]
+        outer = frozenset(loop.name for loop in self.loops)
+        parallel = independent(axis.name, accesses, self.ranges, outer)
+        if parallel:
+            self.loops.append(axis)
+            body = tuple(self._children(node))
+            self.loops.pop()
+            return [Parallel((axis,), body, axis.span)] if body else []
+        sequential = Axis(axis.name, axis.extent, AxisKind.SEQUENTIAL, axis.span, axis.sources)
+        return self._fold(node, sequential, {a.buffer for a in accesses if a.writes})
+
+    def _fold(self, node: LoopNode, axis: Axis, written: set[str]) -> list[Op]:
+        program = self.program
+        initial = {name: program.version(name) for name in sorted(written)}
+        inner = {name: program.fresh(name) for name in initial}
+        for name, version in inner.items():
+            program.current[name] = version.number
+        self.loops.append(axis)
+        body: Block = tuple(self._children(node))
+        self.loops.pop()
+        states: list[State] = []
+        for name, version in initial.items():
+            following = program.version(name)
+            result = program.fresh(name)
+            program.current[name] = result.number
+            states.append(State(result, version, inner[name], following))
+        return [Fold((axis,), tuple(states), body, axis.span)]
+
+    def _axis(self, node: LoopNode) -> Axis | None:
+        """The loop's axis, with the extent that its sites agreed on."""
+        assert node.loop is not None
+        for site_node in node.sites():
+            site = self.sites.get(id(site_node))
+            if site is None:
+                continue
+            position = site_node.loops.index(node.loop)
+            extent = site.extents[position]
+            trips = next(v.trips for v in site.instruction.loops if v.loop is node.loop)
+            _, high = extent.bounds(self.ranges)
+            self.ranges[node.loop.axis] = (0, None if high is None else max(high - 1, 0))
+            sources = trips.sources() if trips is not None else ()
+            return Axis(node.loop.axis, extent, AxisKind.TILE, node.loop.span, sources)
+        return None
+
+    # Sites
+
+    def _site(self, node: SiteNode) -> list[Op]:
+        site = self.sites.get(id(node))
+        spec = INSTRUCTIONS.get(node.first.opcode)
+        if site is None or spec is None or spec.semantics is None:
+            return [self._opaque(node, node.first.reason or f"the instruction {node.first.opcode}")]
+        current, values = dict(self.program.current), self.program.values
+        builder = Builder(self.program, site, tuple(self.loops), self.ranges)
+        builder.starts_at_zero = id(node) in self.from_zero
+        try:
+            spec.semantics(builder, site.instruction)
+        except (Unsupported, TooComplex) as gap:
+            self.program.current.update(current)
+            self.program.values = values
+            reason = gap.reason if isinstance(gap, Unsupported) else str(gap)
+            return [self._opaque(node, reason)]
+        return builder.block
+
+    def _cleared(self, node: SiteNode) -> list[Op]:
+        site = self.sites[id(node)]
+        view = site.instruction.view("dst")
+        assert view is not None
+        builder = Builder(self.program, site, tuple(self.loops), self.ranges)
+        builder.clear(view)
+        return builder.block
+
+    def _opaque(self, node: SiteNode, reason: str) -> Opaque:
+        span = node.first.span
+        self.opaque.add(span)
+        args: list[Version] = []
+        results: list[Version] = []
+        for name, allocation in node.allocations:
+            buffer = self.program.names[allocation]
+            version = self.program.version(buffer)
+            if version not in args:
+                args.append(version)
+            if self._writes(node, name) and all(r.buffer != buffer for r in results):
+                results.append(self.program.fresh(buffer))
+        for result in results:
+            self.program.current[result.buffer] = result.number
+        text = self.module.source.excerpt(span)
+        return Opaque(tuple(results), tuple(args), text, reason, span)
+
+    def _accesses(self, node: SiteNode) -> list[Access]:
+        found = self.accesses.get(id(node))
+        if found is None:
+            found = self.accesses[id(node)] = list(self._found_accesses(node))
+        return found
+
+    def _found_accesses(self, node: SiteNode) -> Iterable[Access]:
+        site = self.sites.get(id(node))
+        for name, allocation in node.allocations:
+            buffer = self.program.names[allocation]
+            writes = self._writes(node, name)
+            view = site.instruction.view(name) if site is not None else None
+            if site is None or view is None:
+                yield Access(buffer, None, {}, writes)
+                continue
+            coordinates, ranges = self._coordinates(site, name, view)
+            yield Access(buffer, coordinates, ranges, writes)
+            if writes and node.first.opcode == "nc_matmul":
+                yield Access(buffer, coordinates, ranges, False)
+
+    def _coordinates(
+        self, site: ResolvedSite, name: str, view: View
+    ) -> tuple[dict[str, Index], dict[str, Range]]:
+        ranges: dict[str, Range] = {}
+        bounds = {**self.ranges, **self._loop_ranges(site)}
+        place: list[Index] = []
+        for position, extent in enumerate(view.shape):
+            index = extent.index()
+            if index == ONE:
+                place.append(ZERO)
+                continue
+            axis = f"@{position}"
+            _, high = index.bounds(bounds)
+            ranges[axis] = (0, None if high is None else max(high - 1, 0))
+            place.append(Index.axis(axis))
+        ranges.update(self._loop_ranges(site))
+        coordinates = {
+            f"loop {position}": index for position, index in enumerate(site.leading[name])
+        }
+        base = base_index(view, tuple(place))
+        shape = tuple(n.index() for n in view.base)
+        if same_base(view):
+            coordinates.update({f"axis {k}": index for k, index in enumerate(base)})
+        coordinates["element"] = linear(base, shape)
+        return coordinates, ranges
+
+    def _loop_ranges(self, site: ResolvedSite) -> dict[str, Range]:
+        found: dict[str, Range] = {}
+        for loop, extent in zip(site.node.loops, site.extents, strict=True):
+            _, high = extent.bounds({**self.ranges, **found})
+            found[loop.axis] = (0, None if high is None else max(high - 1, 0))
+        return found
+
+    def _statements(self) -> Statements:
+        """Statements of the kernel and of the functions of the file it calls."""
+        functions = [self.found.kernel.node, *self.found.functions]
+        total = 0
+        for function in dict.fromkeys(functions):
+            for node in ast.walk(function):
+                if isinstance(node, ast.stmt) and node is not function:
+                    total += not _is_docstring(node)
+        lines = {(span.start_line, span.start_column) for span in self.opaque}
+        return Statements(total, min(len(lines), total))
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _places(view: View) -> Iterable[Number]:
+    for address in view.index:
+        yield address.start
+        for _, step in address.terms:
+            yield step

@@ -1,0 +1,131 @@
+"""The contents of buffers while a kernel is simulated.
+
+Every element knows whether it was written; PSUM elements also know whether a matmul
+wrote them and whether they were read since, which decides accumulation.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+
+from migrate.budget import Meter
+from migrate.nki.values import Buffer, Memory, View
+from migrate.numerics.domain import Domain
+from migrate.numerics.dtypes import DType
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[Any]
+
+V = TypeVar("V")
+
+_CACHED_PATTERNS = 512
+"""Index arrays kept: a kernel has a few dozen view shapes, each used in every iteration."""
+
+
+@dataclass(slots=True, eq=False)
+class Storage(Generic[V]):
+    """One buffer's elements, flat in row-major order."""
+
+    content: V
+    written: Array
+    accumulated: Array | None
+    consumed: Array | None
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """Where a view's elements are: flat positions, and which of them exist.
+
+    `inside` is `None` where all do.
+    """
+
+    positions: Array
+    inside: Array | None
+
+
+class Contents(Generic[V]):
+    """All live buffers.  Buffers that the kernel dropped are freed, and their bytes given back."""
+
+    def __init__(self, domain: Domain[V], meter: Meter) -> None:
+        self.domain = domain
+        self.meter = meter
+        self._live: weakref.WeakKeyDictionary[Buffer, Storage[V]] = weakref.WeakKeyDictionary()
+        self._patterns: dict[tuple[tuple[int, ...], tuple[int, ...]], Array] = {}
+
+    def of(self, buffer: Buffer) -> Storage[V]:
+        """The storage of a buffer, made when first touched: nothing in it is written."""
+        found = self._live.get(buffer)
+        if found is None:
+            # Uninitialised memory reads as NaN or 4, as in NKI's own simulator.
+            filler = float("nan") if buffer.dtype.is_float else 4
+            if buffer.dtype is DType.BOOL:
+                filler = True
+            count = buffer.elements
+            self._account(buffer, count)
+            found = self._new(
+                buffer, self.domain.constant(filler, buffer.dtype, (count,)), np.zeros(count, bool)
+            )
+        return found
+
+    def fill(self, buffer: Buffer, content: V) -> None:
+        """Give a parameter its elements."""
+        self._account(buffer, buffer.elements)
+        self._new(buffer, content, np.ones(buffer.elements, bool))
+
+    def _account(self, buffer: Buffer, count: int) -> None:
+        size = count * (buffer.dtype.bytes + 1)
+        self.meter.take(size)
+        weakref.finalize(buffer, self.meter.give, size)
+
+    def _new(self, buffer: Buffer, content: V, written: Array) -> Storage[V]:
+        psum = buffer.memory is Memory.PSUM
+        blank = np.zeros(buffer.elements, bool) if psum else None
+        read = np.zeros(buffer.elements, bool) if psum else None
+        storage = self._live[buffer] = Storage(content, written, blank, read)
+        return storage
+
+    def elements(self, view: View) -> Elements:
+        """Positions of a view's elements, in the view's shape."""
+        if any(fault.code == "out-of-bounds" for fault in view.faults):
+            return _checked(view)
+        key = (view.sizes, view.strides)
+        pattern = self._patterns.get(key)
+        if pattern is None:
+            if len(self._patterns) >= _CACHED_PATTERNS:
+                self._patterns.clear()
+            pattern = self._patterns[key] = _pattern(*key)
+        return Elements(pattern + view.offset if view.offset else pattern, None)
+
+
+def _pattern(sizes: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    positions = np.zeros((1,) * len(sizes), np.int64)
+    for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+        shape = [1] * len(sizes)
+        shape[axis] = size
+        positions = positions + (np.arange(size, dtype=np.int64) * stride).reshape(shape)
+    return positions
+
+
+def _checked(view: View) -> Elements:
+    """Positions of a view that leaves its base, dimension by dimension."""
+    sizes = view.sizes
+    positions = np.zeros(sizes, np.int64)
+    inside = np.ones(sizes, bool)
+    step = 1
+    for extent, address in zip(reversed(view.base), reversed(view.index), strict=True):
+        place = np.full((1,) * len(sizes), int(address.start.value), np.int64)
+        for axis, scale in address.terms:
+            shape = [1] * len(sizes)
+            shape[axis] = sizes[axis]
+            place = place + (np.arange(sizes[axis]) * int(scale.value)).reshape(shape)
+        limit = int(extent.value)
+        inside &= (place >= 0) & (place < limit)
+        positions = positions + place * step
+        step *= limit
+    return Elements(np.where(inside, positions, 0), inside)

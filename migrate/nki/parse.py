@@ -1,0 +1,205 @@
+"""Reading an NKI source file: its syntax tree and its kernels.
+
+The text is parsed by `ast`, never compiled or imported.  CPython's parser itself bounds
+nesting (200 brackets, 100 indents, its own stack); what it does not bound is memory, at
+about 1.7 kB a node, so files with an absurd number of words are refused first.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from migrate.source import Source, SourceError, Span
+
+MAX_TOKENS = 400_000
+"""Words and punctuation marks in a file; the largest in 400 public NKI files has 150,000."""
+
+MAX_DEPTH = 120
+"""Nesting of syntax nodes; the deepest in 600 public NKI files is 25."""
+
+Generation: TypeAlias = Literal["0.1", "0.2+"]
+
+_JIT = frozenset(
+    {"jit", "nki_jit", "baremetal", "benchmark", "profile", "simulate_kernel", "trace"}
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """A function that is, or may be, an NKI kernel.
+
+    `decorated` is false for functions that only use the API: offered where a file has no
+    decorated ones.
+    """
+
+    name: str
+    node: ast.FunctionDef
+    span: Span
+    parameters: tuple[str, ...]
+    decorated: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Module:
+    """A parsed file.  `generation` is `None` where no NKI namespace is imported."""
+
+    source: Source
+    tree: ast.Module
+    kernels: tuple[Kernel, ...]
+    generation: Generation | None
+
+    def kernel(self, name: str) -> Kernel:
+        """Raises `SourceError` where there is no kernel of that name."""
+        for kernel in self.kernels:
+            if kernel.name == name:
+                return kernel
+        known = ", ".join(kernel.name for kernel in self.kernels) or "none"
+        raise SourceError(f"has no kernel {name!r} (kernels: {known})", file=self.source.name)
+
+
+def parse(source: Source) -> Module:
+    """Parse a file and find its kernels.
+
+    Raises `SourceError`, with the place, for text that is not Python or is nested or
+    long beyond what a kernel can be.
+    """
+    for count, _ in enumerate(re.finditer(r"\w+|[^\w\s]", source.text)):
+        if count >= MAX_TOKENS:
+            raise SourceError(f"has more than {MAX_TOKENS:,} words", file=source.name)
+    tree = _tree(source)
+    _check_depth(tree, source)
+    generation = _generation(tree)
+    return Module(source, tree, tuple(_kernels(tree, source)), generation)
+
+
+def span_of(source: Source, node: ast.expr | ast.stmt | ast.arg) -> Span:
+    """The span of a syntax node."""
+    return source.span_of_lines(
+        node.lineno,
+        node.col_offset,
+        node.end_lineno or node.lineno,
+        node.end_col_offset or node.col_offset,
+    )
+
+
+def _tree(source: Source) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source.text)
+    except SyntaxError as error:
+        line = min(max(error.lineno or 1, 1), source.line_count)
+        column = max((error.offset or 1) - 1, 0)
+        text = source.line(line)
+        column = min(column, len(text))
+        where = Span(
+            file=source.name,
+            start_line=line,
+            start_column=column + 1,
+            end_line=line,
+            end_column=column + 2 if column < len(text) else column + 1,
+        )
+        raise SourceError(f"is not Python: {error.msg}", file=source.name, where=where) from None
+    except (RecursionError, MemoryError):
+        raise SourceError("is nested too deeply to be read", file=source.name) from None
+    except (ValueError, OverflowError) as error:
+        raise SourceError(f"is not Python: {error}", file=source.name) from None
+
+
+def _check_depth(tree: ast.Module, source: Source) -> None:
+    pending: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while pending:
+        node, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            where = span_of(source, node) if isinstance(node, ast.expr | ast.stmt) else None
+            raise SourceError(
+                f"is nested more than {MAX_DEPTH} levels deep", file=source.name, where=where
+            )
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, ast.expr_context | ast.operator | ast.cmpop | ast.unaryop):
+                pending.append((child, depth + 1))
+
+
+def _generation(tree: ast.Module) -> Generation | None:
+    """By the imported namespace, which separates the generations without exception."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                found.update(alias.name for alias in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                found.add(module)
+    if any(name == "nki" or name.startswith("nki.") for name in found):
+        return "0.2+"
+    if any(name.startswith("neuronxcc.nki") or name == "neuronxcc" for name in found):
+        return "0.1"
+    return None
+
+
+def _kernels(tree: ast.Module, source: Source) -> Iterator[Kernel]:
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    wrapped = _wrapped_names(tree)
+    decorated = [
+        node for node in functions if any(map(_is_jit, node.decorator_list)) or node.name in wrapped
+    ]
+    if decorated:
+        chosen, marked = decorated, True
+    else:
+        called = _called_names(tree)
+        chosen = [f for f in functions if _uses_isa(f) and f.name not in called]
+        marked = False
+    for node in chosen:
+        arguments = node.args
+        parameters = tuple(
+            a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        )
+        yield Kernel(node.name, node, span_of(source, node), parameters, marked)
+
+
+def _is_jit(decorator: ast.expr) -> bool:
+    """`nki.jit`, `jit`, `nki.jit(...)`, and the legacy decorators."""
+    match decorator:
+        case ast.Call(func=func):
+            return _is_jit(func)
+        case ast.Attribute(value=ast.Name(id="nki"), attr=name):
+            return name in _JIT
+        case ast.Attribute(attr=name):
+            return name in {"jit", "nki_jit"}
+        case ast.Name(id=name):
+            return name in {"jit", "nki_jit"}
+        case _:
+            return False
+
+
+def _wrapped_names(tree: ast.Module) -> set[str]:
+    """Functions made kernels by `kernel = nki.jit(function)` at module level."""
+    found: set[str] = set()
+    for node in tree.body:
+        match node:
+            case ast.Assign(value=ast.Call(func=func, args=[ast.Name(id=name), *_])) if _is_jit(
+                func
+            ):
+                found.add(name)
+    return found
+
+
+def _called_names(tree: ast.Module) -> set[str]:
+    return {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+
+
+def _uses_isa(function: ast.FunctionDef) -> bool:
+    return any(
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in {"nisa", "nl"}
+        for node in ast.walk(function)
+    )

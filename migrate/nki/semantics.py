@@ -1,0 +1,371 @@
+"""What each instruction computes, said once.
+
+Semantics are written against a `Machine`, which either computes with arrays (the
+simulator) or builds IR (the lifter): what is simulated and what is lifted are therefore
+the same thing.  A machine's values `V` have a shape; elements keep the format they have,
+and conversions are explicit.
+
+Vector, Scalar and GpSimd engines take operands to fp32, compute in fp32 and convert the
+result at the store, rounding to nearest even (NKI API reference, nki.isa); bit-vector
+operators and GpSimd's 32-bit integers are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+from migrate.nki.errors import Unsupported
+from migrate.nki.operators import OPERATORS, NkiOperator
+from migrate.nki.symbols import Number
+from migrate.nki.values import Member, Memory, OperatorName, View
+from migrate.numerics.domain import OperatorError
+from migrate.numerics.dtypes import DType
+
+if TYPE_CHECKING:
+    from migrate.nki.frames import Instruction
+
+V = TypeVar("V")
+
+
+class Machine(Protocol[V]):
+    """What instructions are made of."""
+
+    def read(self, view: View, shape: Sequence[Number] | None = None) -> V:
+        """Elements of a view, in row-major order under `shape` (its own if `None`)."""
+        ...
+
+    def dtype(self, value: V) -> DType: ...
+
+    def convert(self, value: V, dtype: DType) -> V:
+        """Conversion by NKI's rule (round to nearest even; integers saturate)."""
+        ...
+
+    def number(self, value: Number | float, dtype: DType) -> V:
+        """A scalar that broadcasts."""
+        ...
+
+    def apply(
+        self,
+        operator: str,
+        args: Sequence[V],
+        dtype: DType,
+        error: OperatorError | None = None,
+        mapping: str = "",
+    ) -> V:
+        """An operator of `numerics.operators`, elementwise, broadcasting."""
+        ...
+
+    def select(self, condition: V, then: V, otherwise: V) -> V: ...
+
+    def reduce(self, operator: str, value: V, axes: Sequence[int], dtype: DType) -> V:
+        """Combine along axes, which stay with size 1."""
+        ...
+
+    def contract(self, stationary: V, moving: V) -> V:
+        """[K, M] and [K, N] to [M, N], sums in fp32."""
+        ...
+
+    def transpose(self, value: V, order: Sequence[int]) -> V: ...
+
+    def reshape(self, value: V, shape: Sequence[Number]) -> V: ...
+
+    def position(self, shape: Sequence[Number], offset: Number, steps: Sequence[Number]) -> V:
+        """offset + sum of step * index, an int32."""
+        ...
+
+    def keep(self, value: V, like: View) -> V:
+        """A value of `like`'s shape that is used more than once."""
+        ...
+
+    def write(self, view: View, value: V) -> None:
+        """Convert to the view's dtype and store."""
+        ...
+
+    def accumulate(self, view: View, value: V, mode: bool | None) -> None:
+        """Store a matmul's result in PSUM.
+
+        `True` adds to what is there, `False` overwrites, `None` overwrites what no
+        matmul wrote since the allocation and adds elsewhere (nki.isa.nc_matmul, 0.3).
+        """
+        ...
+
+
+Semantics: TypeAlias = Callable[["Machine[Any]", "Instruction"], None]
+
+F32 = DType.FLOAT32
+_EXACT_INTEGERS = frozenset({DType.INT32, DType.UINT32})
+
+
+def operator_of(instruction: Instruction, name: str) -> NkiOperator | None:
+    """The operator given as an attribute."""
+    value = instruction.attribute(name)
+    return OPERATORS[value.name] if isinstance(value, OperatorName) else None
+
+
+def engine_of(instruction: Instruction) -> str:
+    """The engine asked for; "unknown" leaves the choice to the compiler."""
+    value = instruction.attribute("engine")
+    return value.name if isinstance(value, Member) else "unknown"
+
+
+def _meaning(operator: NkiOperator) -> str:
+    if operator.operator is None:
+        raise Unsupported(f"the operator nl.{operator.name}")
+    return operator.operator
+
+
+def required_view(instruction: Instruction, name: str) -> View:
+    view = instruction.view(name)
+    if view is None:
+        raise Unsupported(f"{instruction.opcode} without a tensor as {name}")
+    return view
+
+
+def is_exact_integer(instruction: Instruction) -> bool:
+    """Whether `tensor_tensor` goes to GpSimd's native 32-bit integers.
+
+    By default for add, subtract and multiply with every tile int32 or uint32 in SBUF
+    (nki.isa.tensor_tensor, since 0.3.0).
+    """
+    operator = operator_of(instruction, "op")
+    if operator is None or operator.name not in {"add", "subtract", "multiply"}:
+        return False
+    if engine_of(instruction) not in {"unknown", "gpsimd"}:
+        return False
+    tiles = [required_view(instruction, name) for name in ("dst", "data1", "data2")]
+    return all(
+        tile.dtype in _EXACT_INTEGERS and tile.buffer.memory is not Memory.PSUM for tile in tiles
+    )
+
+
+def copy(m: Machine[V], i: Instruction) -> None:
+    """`tensor_copy`, `dma_copy`: bit for bit where dtypes agree, else through fp32."""
+    dst, src = required_view(i, "dst"), required_view(i, "src")
+    value = m.read(src, dst.shape)
+    if src.dtype is not dst.dtype:
+        value = m.convert(value, F32)
+    m.write(dst, value)
+
+
+def memset(m: Machine[V], i: Instruction) -> None:
+    dst = required_view(i, "dst")
+    value = i.operand("value")
+    if not isinstance(value, Number):
+        raise Unsupported("memset without a number")
+    m.write(dst, m.number(value, dst.dtype))
+
+
+def tensor_tensor(m: Machine[V], i: Instruction) -> None:
+    dst = required_view(i, "dst")
+    operator = _required(i, "op")
+    left = m.read(required_view(i, "data1"), dst.shape)
+    right = m.read(required_view(i, "data2"), dst.shape)
+    if operator.bitvec or is_exact_integer(i):
+        m.write(dst, _integers(m, operator, (left, right), dst.dtype))
+        return
+    m.write(dst, _arithmetic(m, operator, (m.convert(left, F32), m.convert(right, F32))))
+
+
+def tensor_scalar(m: Machine[V], i: Instruction) -> None:
+    """`(data op0 operand0) op1 operand1`, in fp32 throughout."""
+    dst = required_view(i, "dst")
+    value = m.read(required_view(i, "data"), dst.shape)
+    first = _required(i, "op0")
+    integers = first.bitvec
+    if not integers:
+        value = m.convert(value, F32)
+    for operator, operand, reverse in (
+        (first, "operand0", "reverse0"),
+        (operator_of(i, "op1"), "operand1", "reverse1"),
+    ):
+        if operator is None:
+            continue
+        if "unary" in operator.uses and i.operand(operand) is None:
+            args: tuple[V, ...] = (value,)
+        elif "unary" in operator.uses and "scalar" not in operator.uses:
+            args = (value,)  # the operand of a unary operator is ignored
+        else:
+            other = _column(m, i, operand, dst, dst.dtype if integers else F32)
+            args = (other, value) if i.attribute(reverse) is True else (value, other)
+        if integers:
+            value = _integers(m, operator, args, dst.dtype)
+        else:
+            value = _arithmetic(m, operator, args)
+    m.write(dst, value)
+
+
+def activation(m: Machine[V], i: Instruction) -> None:
+    """`op(data * scale + bias)`, with an optional sum over the free axes."""
+    dst = required_view(i, "dst")
+    value = _activated(m, i, dst)
+    command = i.attribute("reduce_cmd")
+    reduces = isinstance(command, Member) and command.name != "idle"
+    if reduces:
+        if not (isinstance(command, Member) and command.name == "reset_reduce"):
+            raise Unsupported("chaining the accumulation registers of activation")
+        value = m.keep(value, dst)
+        _reduce_free(m, i, value, dst)
+    elif i.view("reduce_res") is not None:
+        raise Unsupported("activation with reduce_res but an idle reduce_cmd")
+    m.write(dst, value)
+
+
+def activation_reduce(m: Machine[V], i: Instruction) -> None:
+    dst = required_view(i, "dst")
+    value = m.keep(_activated(m, i, dst), dst)
+    _reduce_free(m, i, value, dst)
+    m.write(dst, value)
+
+
+def reciprocal(m: Machine[V], i: Instruction) -> None:
+    dst = required_view(i, "dst")
+    value = m.convert(m.read(required_view(i, "data"), dst.shape), F32)
+    m.write(dst, _arithmetic(m, OPERATORS["reciprocal"], (value,)))
+
+
+def tensor_reduce(m: Machine[V], i: Instruction) -> None:
+    """Combine along trailing free axes."""
+    dst, data = required_view(i, "dst"), required_view(i, "data")
+    operator = _required(i, "op")
+    if "reduce" not in operator.uses:
+        raise Unsupported(f"a reduction by nl.{operator.name}")
+    axes = _axes(i.attribute("axis"), len(data.shape))
+    value = m.read(data)
+    if operator.bitvec:
+        total = m.reduce(_meaning(operator), value, axes, data.dtype)
+    else:
+        total = m.reduce(_meaning(operator), m.convert(value, F32), axes, F32)
+        if i.attribute("negate") is True:
+            total = m.apply("negate", (total,), F32)
+    m.write(dst, m.reshape(total, dst.shape))
+
+
+def iota(m: Machine[V], i: Instruction) -> None:
+    """offset + partition * channel_multiplier + sum of step * index, in int32."""
+    dst = required_view(i, "dst")
+    pattern = i.attribute("pattern")
+    offset, multiplier = i.attribute("offset"), i.attribute("channel_multiplier")
+    if not isinstance(pattern, tuple | list) or not isinstance(offset, Number):
+        raise Unsupported("iota without a constant pattern")
+    if not isinstance(multiplier, Number):
+        raise Unsupported("iota without a constant channel_multiplier")
+    shape, steps = [dst.shape[0]], [multiplier]
+    for pair in pattern:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise Unsupported("iota with a pattern that is not pairs")
+        step, count = pair
+        if not isinstance(step, Number) or not isinstance(count, Number):
+            raise Unsupported("iota with a pattern that is not numbers")
+        steps.append(step)
+        shape.append(count)
+    m.write(dst, m.reshape(m.position(shape, offset, steps), dst.shape))
+
+
+def nc_matmul(m: Machine[V], i: Instruction) -> None:
+    """`stationary.T @ moving`, accumulated in PSUM."""
+    dst = required_view(i, "dst")
+    stationary, moving = required_view(i, "stationary"), required_view(i, "moving")
+    for flag in ("tile_position", "tile_size"):
+        if i.attribute(flag):
+            raise Unsupported(f"nc_matmul with {flag}")
+    performance = i.attribute("perf_mode")
+    if isinstance(performance, Member) and performance.name != "none":
+        raise Unsupported(f"nc_matmul with perf_mode {performance.name}")
+    accumulate = i.attribute("accumulate")
+    product = m.contract(m.read(stationary), m.read(moving))
+    if i.attribute("is_transpose") is True:
+        accumulate = False
+    mode = accumulate if isinstance(accumulate, bool) else None
+    m.accumulate(dst, m.reshape(product, dst.shape), mode)
+
+
+def nc_transpose(m: Machine[V], i: Instruction) -> None:
+    """Partition and free axes swapped; several free axes count as one."""
+    dst, data = required_view(i, "dst"), required_view(i, "data")
+    value = m.read(data, (data.shape[0], _flat_free(data)))
+    m.write(dst, m.reshape(m.transpose(value, (1, 0)), dst.shape))
+
+
+def _flat_free(view: View) -> Number:
+    from migrate.nki.views import product
+
+    return product(view.shape[1:])
+
+
+def scalar_tensor_tensor(m: Machine[V], i: Instruction) -> None:
+    """`(data op0 operand0) op1 operand1` with a tensor as the second operand."""
+    dst = required_view(i, "dst")
+    value = m.convert(m.read(required_view(i, "data"), dst.shape), F32)
+    other = _column(m, i, "operand0", dst, F32)
+    args = (other, value) if i.attribute("reverse0") is True else (value, other)
+    value = _arithmetic(m, _required(i, "op0"), args)
+    other = m.convert(m.read(required_view(i, "operand1"), dst.shape), F32)
+    args = (other, value) if i.attribute("reverse1") is True else (value, other)
+    m.write(dst, _arithmetic(m, _required(i, "op1"), args))
+
+
+def _required(i: Instruction, name: str) -> NkiOperator:
+    operator = operator_of(i, name)
+    if operator is None:
+        raise Unsupported(f"{i.opcode} without an operator as {name}")
+    return operator
+
+
+def _arithmetic(m: Machine[V], operator: NkiOperator, args: tuple[V, ...]) -> V:
+    return m.apply(_meaning(operator), args, F32, operator.error, f"nl.{operator.name}")
+
+
+def _integers(m: Machine[V], operator: NkiOperator, args: tuple[V, ...], dtype: DType) -> V:
+    """Exact integer arithmetic on operands of integer formats."""
+    if not dtype.is_integer or not all(m.dtype(arg).is_integer for arg in args):
+        raise Unsupported(f"nl.{operator.name} on formats that are not integers")
+    return m.apply(_meaning(operator), args, dtype, None, f"nl.{operator.name}")
+
+
+def _column(m: Machine[V], i: Instruction, name: str, dst: View, dtype: DType) -> V:
+    """An immediate, or a (P, 1) tile repeated along the free axes."""
+    value = i.operand(name)
+    if isinstance(value, Number):
+        return m.number(value, dtype)
+    if isinstance(value, View):
+        one = Number(1)
+        shape = (value.shape[0], *(one for _ in dst.shape[1:]))
+        return m.convert(m.read(value, shape), dtype)
+    raise Unsupported(f"{i.opcode} without {name}")
+
+
+def _activated(m: Machine[V], i: Instruction, dst: View) -> V:
+    operator = _required(i, "op")
+    if "activation" not in operator.uses:
+        raise Unsupported(f"activation with nl.{operator.name}")
+    value = m.convert(m.read(required_view(i, "data"), dst.shape), F32)
+    scale, bias = i.operand("scale"), i.operand("bias")
+    if isinstance(scale, View) or (isinstance(scale, Number) and scale.value != 1.0):
+        value = m.apply("multiply", (value, _column(m, i, "scale", dst, F32)), F32)
+    if bias is not None:
+        value = m.apply("add", (value, _column(m, i, "bias", dst, F32)), F32)
+    if operator.name == "copy":
+        return value
+    return m.apply(_meaning(operator), (value,), F32, operator.table_error, f"nl.{operator.name}")
+
+
+def _reduce_free(m: Machine[V], i: Instruction, value: V, dst: View) -> None:
+    operator = operator_of(i, "reduce_op")
+    result = i.view("reduce_res")
+    if operator is None or operator.name != "add":
+        raise Unsupported("activation reducing by something other than nl.add")
+    if result is None:
+        raise Unsupported("a reduction kept in the accumulation registers")
+    total = m.reduce("add", value, tuple(range(1, len(dst.shape))), F32)
+    m.write(result, m.reshape(total, result.shape))
+
+
+def _axes(value: object, rank: int) -> tuple[int, ...]:
+    given = value if isinstance(value, tuple | list) else (value,)
+    axes: list[int] = []
+    for item in given:
+        if not isinstance(item, Number) or not item.integral:
+            raise Unsupported("a reduction whose axes are not integers")
+        axes.append(int(item.value) % rank if rank else 0)
+    return tuple(sorted(axes))

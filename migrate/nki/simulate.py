@@ -1,0 +1,347 @@
+"""Running a kernel on arrays: instructions are executed as the specialiser emits them.
+
+All arithmetic goes through a `Domain`: `Rounded` gives what the hardware's documented
+rules give, `Bounded` the real value with an error bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+
+import numpy as np
+
+from migrate.budget import Exhausted, Meter
+from migrate.nki.errors import Unsupported
+from migrate.nki.frames import Instruction
+from migrate.nki.instructions import INSTRUCTIONS
+from migrate.nki.memory import Contents, Elements, Storage
+from migrate.nki.parse import Module
+from migrate.nki.specialize import Specialization, specialize
+from migrate.nki.symbols import Number, size
+from migrate.nki.values import Buffer, Memory, TensorSpec, View
+from migrate.numerics.casts import Rule
+from migrate.numerics.domain import Domain, OperatorError, Order
+from migrate.numerics.dtypes import DType
+from migrate.source import SourceError, Span
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[Any]
+
+V = TypeVar("V")
+
+Fault: TypeAlias = Literal[
+    "uninitialised", "out-of-bounds", "unwritten-output", "ambiguous-accumulation", "unsupported"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something that went wrong while running.
+
+    `span` is the instruction, `related` the allocation concerned; `count` are elements
+    at the first occurrence.  Each (code, instruction, allocation) is reported once.
+    """
+
+    code: Fault
+    message: str
+    span: Span
+    related: Span | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Execution(Generic[V]):
+    """What a run left behind.
+
+    `outputs` are the returned tensors in order, `inputs_after` the tensor arguments as
+    they are afterwards.  Without `complete` the numbers mean nothing: something was not
+    understood, or the run ended early.
+    """
+
+    outputs: tuple[V, ...]
+    inputs_after: dict[str, V]
+    happenings: tuple[Happening, ...]
+    specialization: Specialization
+    complete: bool
+
+
+def simulate(
+    module: Module,
+    kernel_name: str,
+    args: Sequence[object] | Mapping[str, object],
+    *,
+    domain: Domain[V],
+    target: str = "trn2",
+    meter: Meter | None = None,
+    order: Order = "blas",
+    formats: Mapping[str, DType] | None = None,
+) -> Execution[V]:
+    """Run one kernel.
+
+    `args` are NumPy arrays (tensors) and plain values, by name or in the kernel's order;
+    `formats` gives the dtype of arrays whose storage does not say it (tfloat32).  Raises
+    `SourceError` for an unknown kernel or arguments that do not fit it.
+    """
+    meter = meter if meter is not None else Meter(doing=f"simulating {kernel_name}")
+    kernel = module.kernel(kernel_name)
+    if isinstance(args, Mapping):
+        named = dict(args)
+    elif len(args) > len(kernel.parameters):
+        raise SourceError(
+            f"the kernel {kernel_name} takes {len(kernel.parameters)} arguments, not {len(args)}",
+            file=module.source.name,
+            where=kernel.span,
+        )
+    else:
+        named = dict(zip(kernel.parameters, args, strict=False))
+    arrays = {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
+    specs: dict[str, object] = dict(named)
+    for name, array in arrays.items():
+        dtype = (formats or {}).get(name) or DType.of(array.dtype)
+        shape = tuple(size(f"{name}.shape[{k}]", n) for k, n in enumerate(array.shape))
+        specs[name] = TensorSpec(shape, dtype)
+    runner = _Runner(domain, meter, order, arrays)
+    found = specialize(
+        module,
+        kernel_name,
+        specs,
+        meter=meter,
+        on_instruction=runner.execute,
+        on_allocation=runner.allocated,
+        target=target,
+    )
+    return runner.finish(found)
+
+
+class _Runner(Generic[V]):
+    """Executes instructions; a `Machine` on arrays."""
+
+    def __init__(
+        self, domain: Domain[V], meter: Meter, order: Order, arrays: Mapping[str, Array]
+    ) -> None:
+        self.domain = domain
+        self.meter = meter
+        self.order: Order = order
+        self.arrays = arrays
+        self.contents: Contents[V] = Contents(domain, meter)
+        self.happenings: dict[tuple[str, Span, Span | None], Happening] = {}
+        self.failed = False
+        self._span: Span | None = None
+
+    # What the specialiser calls
+
+    def allocated(self, buffer: Buffer) -> None:
+        if buffer.role == "parameter":
+            array = self.arrays[buffer.name]
+            content = self.domain.from_array(array.reshape(-1), buffer.dtype)
+            self.contents.fill(buffer, content)
+
+    def execute(self, instruction: Instruction) -> None:
+        if self.failed:
+            return
+        self._span = instruction.span
+        spec = INSTRUCTIONS.get(instruction.opcode)
+        if spec is None or spec.semantics is None:
+            self._fail(instruction.reason or f"the instruction {instruction.opcode}")
+            return
+        try:
+            with np.errstate(all="ignore"):
+                spec.semantics(self, instruction)
+        except Unsupported as gap:
+            self._fail(gap.reason)
+        except ValueError as error:
+            # Shapes that do not fit: the instruction's problems say it in words.
+            self._fail(f"{instruction.opcode} cannot be executed: {error}")
+
+    def _fail(self, reason: str) -> None:
+        self.failed = True
+        self._report("unsupported", reason, None, 0)
+
+    def _report(self, code: Fault, message: str, related: Span | None, count: int) -> None:
+        assert self._span is not None
+        key = (code, self._span, related)
+        if key not in self.happenings and len(self.happenings) < 1000:
+            self.happenings[key] = Happening(code, message, self._span, related, count)
+
+    def finish(self, found: Specialization) -> Execution[V]:
+        self._span = found.kernel.span
+        outputs: list[V] = []
+        try:
+            for view in found.returned:
+                outputs.append(self._output(view))
+            after = {name: self.domain.copy(self.read(view)) for name, view in found.parameters}
+        except Exhausted as stop:
+            self._fail(str(stop))
+            outputs, after = [], {}
+        complete = found.complete and not self.failed
+        return Execution(tuple(outputs), after, tuple(self.happenings.values()), found, complete)
+
+    def _output(self, view: View) -> V:
+        storage = self.contents.of(view.buffer)
+        places = self.contents.elements(view)
+        missing = int(np.count_nonzero(~storage.written[places.positions]))
+        if missing:
+            self._report(
+                "unwritten-output",
+                f"{missing} of {view.elements} elements of the output "
+                f"{view.buffer.name} are never written",
+                view.buffer.site.span,
+                missing,
+            )
+        return self.domain.copy(
+            self.domain.reshape(self.domain.take(storage.content, places.positions), view.sizes)
+        )
+
+    # Machine
+
+    def read(self, view: View, shape: Sequence[Number] | None = None) -> V:
+        self.meter.step(1 + view.elements // 1024)
+        storage = self.contents.of(view.buffer)
+        places = self.contents.elements(view)
+        self._check_read(view, storage, places)
+        value = self.domain.take(storage.content, places.positions)
+        if storage.consumed is not None:
+            storage.consumed[places.positions] = True
+        if places.inside is not None:
+            filler = float("nan") if view.dtype.is_float else 4
+            garbage = self.domain.constant(filler, view.dtype, view.sizes)
+            value = self.domain.select(places.inside, value, garbage)
+        if shape is None:
+            return value
+        return self.reshape(value, shape)
+
+    def _check_read(self, view: View, storage: Storage[V], places: Elements) -> None:
+        written = storage.written[places.positions]
+        if places.inside is not None:
+            outside = int(np.count_nonzero(~places.inside))
+            self._report(
+                "out-of-bounds",
+                f"{outside} elements outside {view.buffer.name} are read",
+                view.buffer.site.span,
+                outside,
+            )
+            written = written | ~places.inside
+        missing = written.size - int(np.count_nonzero(written))
+        if missing:
+            self._report(
+                "uninitialised",
+                f"{missing} elements of {view.buffer.name} are read before they are written",
+                view.buffer.site.span,
+                missing,
+            )
+
+    def dtype(self, value: V) -> DType:
+        return self.domain.dtype(value)
+
+    def convert(self, value: V, dtype: DType) -> V:
+        if self.domain.dtype(value) is dtype:
+            return value
+        return self.domain.cast(value, dtype, Rule.NKI)
+
+    def number(self, value: Number | float, dtype: DType) -> V:
+        plain = value.value if isinstance(value, Number) else value
+        if not dtype.is_float and isinstance(plain, float):
+            return self.convert(self.domain.constant(plain, DType.FLOAT32), dtype)
+        return self.domain.constant(plain, dtype)
+
+    def apply(
+        self,
+        operator: str,
+        args: Sequence[V],
+        dtype: DType,
+        error: OperatorError | None = None,
+        mapping: str = "",
+    ) -> V:
+        return self.domain.apply(operator, args, dtype, error=error)
+
+    def select(self, condition: V, then: V, otherwise: V) -> V:
+        return self.domain.select(condition, then, otherwise)
+
+    def reduce(self, operator: str, value: V, axes: Sequence[int], dtype: DType) -> V:
+        kept = tuple(1 if k in axes else n for k, n in enumerate(self.domain.shape(value)))
+        total = self.domain.reduce(operator, value, tuple(axes), dtype, self.order)
+        return self.domain.reshape(total, kept)
+
+    def contract(self, stationary: V, moving: V) -> V:
+        left, right = (
+            self.domain.reshape(self.convert(side, DType.FLOAT32), (self.domain.shape(side)[0], -1))
+            for side in (stationary, moving)
+        )
+        return self.domain.matmul(
+            self.domain.transpose(left, (1, 0)), right, DType.FLOAT32, self.order
+        )
+
+    def transpose(self, value: V, order: Sequence[int]) -> V:
+        return self.domain.transpose(value, order)
+
+    def reshape(self, value: V, shape: Sequence[Number]) -> V:
+        return self.domain.reshape(value, tuple(int(n.value) for n in shape))
+
+    def position(self, shape: Sequence[Number], offset: Number, steps: Sequence[Number]) -> V:
+        sizes = tuple(int(n.value) for n in shape)
+        total = np.full(sizes, int(offset.value), np.int64)
+        for axis, step in enumerate(steps):
+            line = np.arange(sizes[axis], dtype=np.int64) * int(step.value)
+            total = total + line.reshape([-1 if k == axis else 1 for k in range(len(sizes))])
+        return self.domain.from_array(total.astype(np.int32), DType.INT32)
+
+    def keep(self, value: V, like: View) -> V:
+        return value
+
+    def write(self, view: View, value: V) -> None:
+        self._store(view, self.convert(value, view.dtype))
+
+    def _store(self, view: View, value: V) -> None:
+        self.meter.step(1 + view.elements // 1024)
+        storage = self.contents.of(view.buffer)
+        places = self.contents.elements(view)
+        value = self.domain.broadcast(value, view.sizes)
+        if places.inside is not None:
+            outside = int(np.count_nonzero(~places.inside))
+            self._report(
+                "out-of-bounds",
+                f"{outside} elements outside {view.buffer.name} are written",
+                view.buffer.site.span,
+                outside,
+            )
+        self.domain.put(storage.content, places.positions, value, places.inside)
+        positions = places.positions
+        if places.inside is not None:
+            positions = positions[places.inside]
+        storage.written[positions] = True
+        if storage.consumed is not None:
+            storage.consumed[positions] = False
+
+    def accumulate(self, view: View, value: V, mode: bool | None) -> None:
+        storage = self.contents.of(view.buffer)
+        places = self.contents.elements(view)
+        if storage.accumulated is None or storage.consumed is None or places.inside is not None:
+            # Not in PSUM: the instruction's problems say so; the sum is what it would be.
+            if view.buffer.memory is not Memory.PSUM and mode is not True:
+                self.write(view, value)
+                return
+            raise Unsupported("a matmul into a tensor that is not a tile in PSUM")
+        before = storage.accumulated[places.positions]
+        if mode is None and bool((before & storage.consumed[places.positions]).any()):
+            self._report(
+                "ambiguous-accumulation",
+                f"a matmul adds to a sum in {view.buffer.name} that was already read",
+                view.buffer.site.span,
+                int(before.sum()),
+            )
+        if mode is True or (mode is None and bool(before.any())):
+            consumed = storage.consumed[places.positions]
+            if mode is True:
+                self._check_read(view, storage, places)
+            old = self.convert(self.domain.take(storage.content, places.positions), DType.FLOAT32)
+            total = self.domain.apply("add", (old, value), DType.FLOAT32)
+            if mode is None and not bool(before.all()):
+                total = self.domain.select(before, total, value)
+            value = total
+            storage.consumed[places.positions] = consumed
+        self.write(view, value)
+        storage.accumulated[places.positions] = True

@@ -1,0 +1,230 @@
+"""Specialising a kernel: concrete sizes in, a stream of instructions out.
+
+As the compiler does it: the kernel's Python is a program that writes the program.  With
+shapes known, loops unroll, helpers are inlined and conditions resolve.  Instructions go
+to a callback as they come; nothing keeps them all.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from migrate.budget import Exhausted, Meter
+from migrate.nki import imports, views
+from migrate.nki.calls import bind
+from migrate.nki.errors import KernelFault, Unsupported
+from migrate.nki.frames import Assertion, Event, Frame, Instruction, ModuleScope, Run
+from migrate.nki.operations import MAX_NESTING
+from migrate.nki.parse import Kernel, Module, span_of
+from migrate.nki.statements import Compiler, bound_names, own_statements
+from migrate.nki.symbols import Number, Origin, constant
+from migrate.nki.values import (
+    Buffer,
+    Function,
+    Memory,
+    Problem,
+    TensorSpec,
+    Unknown,
+    View,
+)
+from migrate.source import SourceError, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Specialization:
+    """What specialising a kernel found.
+
+    `returned` are the tensors of the return value in order, `parameters` the tensor arguments
+    by name, `problems` those of instructions and allocations,
+    `functions` the functions of the file that were inlined.
+    `complete` is false where something was not understood or the run ended early:
+    then nothing may be concluded from what is missing.
+    """
+
+    kernel: Kernel
+    returned: tuple[View, ...]
+    parameters: tuple[tuple[str, View], ...]
+    instructions: int
+    assertions: tuple[Assertion, ...]
+    events: tuple[Event, ...]
+    problems: tuple[Problem, ...]
+    opaque_statements: frozenset[Span]
+    functions: tuple[ast.FunctionDef, ...]
+    untaken: tuple[Span, ...]
+    complete: bool
+
+
+def specialize(
+    module: Module,
+    kernel_name: str,
+    args: Mapping[str, object],
+    *,
+    meter: Meter | None = None,
+    on_instruction: Callable[[Instruction], None] | None = None,
+    on_allocation: Callable[[Buffer], None] | None = None,
+    target: str = "trn2",
+) -> Specialization:
+    """Specialise one kernel of a module.
+
+    `args` maps parameters to `TensorSpec` or plain values (numbers, strings, booleans,
+    `None`, dtypes, tuples, lists and dictionaries of those).  Parameters with a default
+    may be left out.  Raises `SourceError` for an unknown kernel or arguments that do not
+    fit it; everything found in the kernel itself is in the result.
+    """
+    kernel = module.kernel(kernel_name)
+    scope = ModuleScope({"__name__": "kernel"})
+    run = Run(
+        source=module.source,
+        meter=meter if meter is not None else Meter(doing=f"specialising {kernel_name}"),
+        on_instruction=on_instruction if on_instruction is not None else lambda _: None,
+        on_allocation=on_allocation,
+        target=target,
+        scope=scope,
+    )
+    compiler = Compiler(module.source)
+    parameters: list[tuple[str, View]] = []
+    result: object = None
+    finished = False
+    try:
+        _load_module(module, compiler, run)
+        values = _arguments(kernel, args, run, compiler, parameters)
+        if module.generation == "0.1":
+            raise Unsupported(imports.LEGACY_REASON, compiler.origin(kernel.node))
+        run.open = True
+        result = _call(kernel, values, run, compiler)
+        finished = True
+    except Unsupported as gap:
+        run.event("unsupported", gap.reason, gap.origin.span if gap.origin else kernel.span)
+    except KernelFault as fault:
+        failed_assertion = fault.kind == "assert"
+        run.event(
+            "assert" if failed_assertion else "error",
+            fault.message,
+            fault.origin.span if fault.origin else kernel.span,
+        )
+    except (Exhausted, RecursionError) as stop:
+        reason = str(stop) if isinstance(stop, Exhausted) else "the kernel is nested too deeply"
+        run.event("stopped", reason, kernel.span)
+    returned: list[View] = []
+    if finished and not _collect(result, returned):
+        run.event("unsupported", "the kernel returns something that is no tensor", kernel.span)
+    failed = any(event.kind != "print" for event in run.events)
+    return Specialization(
+        kernel,
+        tuple(returned),
+        tuple(parameters),
+        run.instructions,
+        tuple(run.assertions),
+        tuple(run.events),
+        tuple(run.problems.values()),
+        frozenset(run.opaque_statements),
+        tuple(run.functions),
+        _untaken(run),
+        finished and not failed,
+    )
+
+
+def _untaken(run: Run) -> tuple[Span, ...]:
+    """Conditions of which one branch, with calls in it, never ran."""
+    found: list[Span] = []
+    for node, (origin, held, failed) in run.branches.items():
+        for ran, body in ((held, node.body), (failed, node.orelse)):
+            calls = (isinstance(inner, ast.Call) for part in body for inner in ast.walk(part))
+            if not ran and any(calls):
+                found.append(origin.span)
+    return tuple(dict.fromkeys(found))
+
+
+def _load_module(module: Module, compiler: Compiler, run: Run) -> None:
+    """Bind the module's names.  What fails here fails only where it is used."""
+    frame = Frame(run, None, run.scope, None, 0)
+    frame.names = run.scope.names
+    for node in module.tree.body:
+        run.meter.step()
+        if isinstance(node, ast.Expr | ast.For | ast.While | ast.With):
+            continue  # done for its effect, which is no kernel's business
+        try:
+            compiler.statement(node)(frame)
+        except (Unsupported, KernelFault) as gap:
+            reason = gap.reason if isinstance(gap, Unsupported) else gap.message
+            for inner in own_statements([node]):
+                for name in bound_names(inner):
+                    frame.names[name] = Unknown(name, reason, span_of(module.source, node))
+
+
+def _arguments(
+    kernel: Kernel,
+    args: Mapping[str, object],
+    run: Run,
+    compiler: Compiler,
+    parameters: list[tuple[str, View]],
+) -> dict[str, object]:
+    node = kernel.node
+    by_name = {
+        arg.arg: arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    }
+    for name in args:
+        if name not in by_name and node.args.kwarg is None:
+            raise SourceError(
+                f"the kernel {kernel.name} has no parameter {name}",
+                file=run.source.name,
+                where=kernel.span,
+            )
+    values: dict[str, object] = {}
+    for name, value in args.items():
+        if isinstance(value, TensorSpec):
+            origin = compiler.origin(by_name[name]) if name in by_name else compiler.origin(node)
+            site = run.site(origin, None)
+            buffer = run.buffer(name, Memory.HBM, value.shape, value.dtype, site, "parameter")
+            view = views.whole(buffer)
+            parameters.append((name, view))
+            values[name] = view
+        else:
+            values[name] = lifted(value)
+    return values
+
+
+def lifted(value: object, depth: int = 0) -> object:
+    """A plain Python value as an interpreted one.  Raises `TypeError` for others."""
+    if isinstance(value, bool | str) or value is None:
+        return value
+    if isinstance(value, int | float):
+        return constant(value)
+    if isinstance(value, tuple | list) and depth < MAX_NESTING:
+        items = [lifted(item, depth + 1) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict) and depth < MAX_NESTING:
+        return {key: lifted(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, Number | View) or type(value).__module__.startswith("migrate."):
+        return value
+    raise TypeError(f"{type(value).__name__} cannot be a kernel argument")
+
+
+def _call(kernel: Kernel, values: dict[str, object], run: Run, compiler: Compiler) -> object:
+    function = run.scope.names.get(kernel.name)
+    if not isinstance(function, Function) or function.node is not kernel.node:
+        raise Unsupported(f"the name {kernel.name} is bound to something else at the end")
+    origin = Origin(run.source, kernel.node, kernel.span)
+    frame = Frame(run, function.code, function.scope, None, function.code.depth)
+    bind(function, (), values, frame, origin)
+    return function.code.body(frame)
+
+
+def _collect(value: object, found: list[View], depth: int = 0) -> bool:
+    """The tensors of a return value in order; whether there is nothing else in it."""
+    match value:
+        case None:
+            return depth == 0
+        case View():
+            found.append(value)
+            return True
+        case tuple() | list() if depth < MAX_NESTING:
+            # Every tensor is wanted, whatever stands beside it.
+            kinds = [_collect(item, found, depth + 1) for item in value]
+            return all(kinds)
+        case dict():
+            return _collect(tuple(value.values()), found, depth)
+        case _:
+            return False

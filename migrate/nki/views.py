@@ -1,0 +1,490 @@
+"""Windows on tensors: slicing, reshaping and permuting `View`s.
+
+Numbers carry through: the start and step of every dimension stay expressions in loop
+positions and sizes.  A slice that leaves its tensor is not an exception but a fault on
+the view, so that the instruction using it can report the figures; slices are not
+clamped (NKI does not mask what lies past the end).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from migrate.nki.errors import KernelFault, Unsupported
+from migrate.nki.symbols import Number, Origin, binary, constant
+from migrate.nki.values import (
+    Address,
+    Buffer,
+    DynamicSlice,
+    Problem,
+    Slice,
+    View,
+    describe,
+)
+from migrate.source import Span
+
+ZERO = constant(0)
+ONE = constant(1)
+
+
+def plus(left: Number, right: Number) -> Number:
+    """Sum without a node for a plain zero."""
+    if not right.symbolic and right.value == 0:
+        return left
+    if not left.symbolic and left.value == 0:
+        return right
+    return binary("+", left, right)
+
+
+def times(left: Number, right: Number) -> Number:
+    """Product without a node for a plain one or zero."""
+    if not right.symbolic and right.value == 1:
+        return left
+    if not left.symbolic and left.value == 1:
+        return right
+    return binary("*", left, right)
+
+
+def product(factors: Sequence[Number]) -> Number:
+    total = ONE
+    for factor in factors:
+        total = times(total, factor)
+    return total
+
+
+def whole(buffer: Buffer) -> View:
+    """The view of a whole buffer."""
+    strides: list[int] = []
+    step = 1
+    for extent in reversed(buffer.shape):
+        strides.append(step)
+        step *= int(extent.value)
+    return View(
+        buffer=buffer,
+        offset=0,
+        strides=tuple(reversed(strides)),
+        shape=buffer.shape,
+        dtype=buffer.dtype,
+        base=buffer.shape,
+        index=tuple(Address(ZERO, ((axis, ONE),)) for axis in range(len(buffer.shape))),
+    )
+
+
+def subscript(view: View, keys: Sequence[object], origin: Origin) -> View:
+    """`view[keys]`, with `Number`, `Slice`, `DynamicSlice`, `Ellipsis` and `None` keys.
+
+    Raises `KernelFault` for keys that Python would refuse, `Unsupported` for indirect
+    ones.
+    """
+    given = _expanded(view, keys, origin)
+    on_chip = view.buffer.memory.on_chip
+    offset = view.offset
+    starts: list[Number | None] = []
+    steps: list[Number | None] = []
+    kept: list[int | None] = []
+    shape: list[Number] = []
+    strides: list[int] = []
+    faults = list(view.faults)
+    integer_keys = sum(isinstance(key, Number) for key in given)
+    new_rank = len(given) - integer_keys
+    source_axis = 0
+    for key in given:
+        if key is None:
+            if on_chip and not shape:
+                raise KernelFault("index", "a new axis before the partition axis", origin)
+            shape.append(ONE)
+            strides.append(0)
+            kept.append(None)
+            continue
+        axis = source_axis
+        source_axis += 1
+        extent = view.shape[axis]
+        stride = view.strides[axis]
+        match key:
+            case Number():
+                start, size, step = _wrapped(key, extent), ONE, None
+                _check(faults, start, ONE, ONE, extent, axis, origin.span)
+                # On chip the partition axis stays, and no tile falls below rank 2.
+                keep = on_chip and (axis == 0 or new_rank < 2)
+                if keep and axis != 0:
+                    new_rank += 1
+                starts.append(start)
+                steps.append(step)
+                offset += int(start.value) * stride
+                if keep:
+                    shape.append(ONE)
+                    strides.append(stride)
+                    kept.append(axis)
+                continue
+            case DynamicSlice():
+                start, size, step = _wrapped(key.start, extent), key.size, ONE
+            case Slice():
+                start, size, step = _resolved(key, extent, origin)
+            case _:
+                raise Unsupported(f"indexing a tensor with {describe(key)}", origin)
+        _check(faults, start, size, step, extent, axis, origin.span)
+        if size.value < 0:
+            size = ZERO
+        starts.append(start)
+        steps.append(step)
+        offset += int(start.value) * stride
+        shape.append(size)
+        strides.append(stride * int(step.value))
+        kept.append(axis)
+    renamed = {old: new for new, old in enumerate(kept) if old is not None}
+    addresses: list[Address] = []
+    for address in view.index:
+        begin = address.start
+        terms: list[tuple[int, Number]] = []
+        for axis, scale in address.terms:
+            start_here = starts[axis]
+            step_here = steps[axis]
+            assert start_here is not None
+            begin = plus(begin, times(start_here, scale))
+            if axis in renamed and step_here is not None:
+                terms.append((renamed[axis], times(scale, step_here)))
+        addresses.append(Address(begin, tuple(terms)))
+    return View(
+        view.buffer,
+        offset,
+        tuple(strides),
+        tuple(shape),
+        view.dtype,
+        view.base,
+        tuple(addresses),
+        tuple(faults),
+    )
+
+
+def _expanded(view: View, keys: Sequence[object], origin: Origin) -> list[object]:
+    """Keys with the ellipsis and missing trailing axes written out."""
+    rank = len(view.shape)
+    used = sum(key is not None and key is not Ellipsis for key in keys)
+    if used > rank:
+        raise KernelFault("index", f"{used} indices into a tensor of rank {rank}", origin)
+    everything = Slice(None, None, None)
+    given: list[object] = []
+    for key in keys:
+        if key is Ellipsis:
+            if any(other is Ellipsis for other in given):
+                raise KernelFault("index", "more than one ellipsis in a subscript", origin)
+            given.extend([everything] * (rank - used))
+            used = rank
+        elif isinstance(key, Number) and not key.integral:
+            raise KernelFault("type", f"{describe(key)} used as an index", origin)
+        else:
+            given.append(key)
+    given.extend([everything] * (rank - used))
+    return given
+
+
+def _wrapped(index: Number, extent: Number) -> Number:
+    """A negative index counts from the end."""
+    return plus(extent, index) if index.value < 0 else index
+
+
+def _resolved(key: Slice, extent: Number, origin: Origin) -> tuple[Number, Number, Number]:
+    """(start, size, step) of a slice."""
+    for part in (key.start, key.stop, key.step):
+        if part is not None and not part.integral:
+            raise KernelFault("type", f"{describe(part)} used in a slice", origin)
+    step = key.step if key.step is not None else ONE
+    if step.value <= 0:
+        raise Unsupported(f"a slice with step {step.value}", origin)
+    start = _wrapped(key.start, extent) if key.start is not None else ZERO
+    stop = _wrapped(key.stop, extent) if key.stop is not None else extent
+    if start is ZERO:
+        length = stop
+    else:
+        length = binary("-", stop, start, origin)
+    if step.symbolic or step.value != 1:
+        length = binary("//", plus(length, binary("-", step, ONE)), step, origin)
+    return start, length, step
+
+
+def _check(
+    faults: list[Problem],
+    start: Number,
+    size: Number,
+    step: Number,
+    extent: Number,
+    axis: int,
+    span: Span,
+) -> None:
+    first, count, limit = int(start.value), int(size.value), int(extent.value)
+    last = first + (count - 1) * int(step.value)
+    if count > 0 and first >= 0 and last < limit:
+        return
+    numbers = (("axis", axis), ("first", first), ("last", last), ("size", limit))
+    sources = (*start.sources(), *size.sources(), *extent.sources())
+    if count <= 0:
+        faults.append(
+            Problem(
+                "empty-slice",
+                f"the slice of axis {axis} from {first} has {count} elements",
+                span,
+                numbers=numbers,
+                sources=sources,
+            )
+        )
+        return
+    faults.append(
+        Problem(
+            "out-of-bounds",
+            f"elements {first} to {last} of axis {axis}, whose size is {limit}",
+            span,
+            numbers=numbers,
+            sources=sources,
+        )
+    )
+
+
+def permute(view: View, order: Sequence[int], origin: Origin) -> View:
+    """Axes in another order."""
+    if sorted(order) != list(range(len(view.shape))):
+        raise KernelFault("value", f"{tuple(order)} is not an order of the axes", origin)
+    if view.buffer.memory.on_chip and order[0] != 0:
+        raise KernelFault("value", "the partition axis must stay first", origin)
+    renamed = {old: new for new, old in enumerate(order)}
+    return _renamed(
+        replace(
+            view,
+            shape=tuple(view.shape[axis] for axis in order),
+            strides=tuple(view.strides[axis] for axis in order),
+        ),
+        renamed,
+    )
+
+
+def expand_dim(view: View, axis: int, origin: Origin) -> View:
+    """A new axis of size 1 before `axis`."""
+    if not 0 <= axis <= len(view.shape) or (axis == 0 and view.buffer.memory.on_chip):
+        raise KernelFault("value", f"no new axis can stand at {axis}", origin)
+    renamed = {a: a + (a >= axis) for a in range(len(view.shape))}
+    return _renamed(
+        replace(
+            view,
+            shape=(*view.shape[:axis], ONE, *view.shape[axis:]),
+            strides=(*view.strides[:axis], 0, *view.strides[axis:]),
+        ),
+        renamed,
+    )
+
+
+def squeeze_dim(view: View, axis: int, origin: Origin) -> View:
+    """Without an axis of size 1."""
+    if not 0 <= axis < len(view.shape) or view.sizes[axis] != 1:
+        raise KernelFault("value", f"axis {axis} is not an axis of size 1", origin)
+    if axis == 0 and view.buffer.memory.on_chip:
+        raise KernelFault("value", "the partition axis cannot be dropped", origin)
+    renamed = {a: a - (a > axis) for a in range(len(view.shape)) if a != axis}
+    return _renamed(
+        replace(
+            view,
+            shape=(*view.shape[:axis], *view.shape[axis + 1 :]),
+            strides=(*view.strides[:axis], *view.strides[axis + 1 :]),
+        ),
+        renamed,
+    )
+
+
+def broadcast(view: View, axis: int, extent: Number, origin: Origin) -> View:
+    """An axis of size 1 repeated."""
+    if not 0 <= axis < len(view.shape) or view.sizes[axis] != 1:
+        raise KernelFault("value", f"axis {axis} is not an axis of size 1", origin)
+    if axis == 0 and view.buffer.memory.on_chip:
+        raise KernelFault("value", "the partition axis cannot be repeated", origin)
+    index = tuple(
+        Address(address.start, tuple(term for term in address.terms if term[0] != axis))
+        for address in view.index
+    )
+    shape = (*view.shape[:axis], extent, *view.shape[axis + 1 :])
+    strides = (*view.strides[:axis], 0, *view.strides[axis + 1 :])
+    return replace(view, shape=shape, strides=strides, index=index)
+
+
+def _renamed(view: View, renamed: dict[int, int]) -> View:
+    index = tuple(
+        Address(
+            address.start,
+            tuple((renamed[axis], step) for axis, step in address.terms if axis in renamed),
+        )
+        for address in view.index
+    )
+    return replace(view, index=index)
+
+
+def pattern(
+    view: View, steps: Sequence[tuple[Number, Number]], offset: Number | None, origin: Origin
+) -> View:
+    """`.ap`: (step, count) pairs in elements of the buffer's storage.
+
+    Without `offset` the view's own applies.
+    """
+    total = product(view.buffer.shape)
+    start = offset if offset is not None else constant(view.offset, origin)
+    low = high = int(start.value)
+    for step, count in steps:
+        reach = int(step.value) * (int(count.value) - 1)
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    faults = list(view.faults)
+    if low < 0 or high >= int(total.value):
+        faults.append(
+            Problem(
+                "out-of-bounds",
+                f"elements {low} to {high} of a tensor of {total.value}",
+                origin.span,
+                numbers=(("first", low), ("last", high), ("size", int(total.value))),
+                sources=start.sources(),
+            )
+        )
+    return View(
+        view.buffer,
+        int(start.value),
+        tuple(int(step.value) for step, _ in steps),
+        tuple(count for _, count in steps),
+        view.dtype,
+        (total,),
+        (Address(start, tuple((axis, step) for axis, (step, _) in enumerate(steps))),),
+        tuple(faults),
+    )
+
+
+def reshape(view: View, shape: Sequence[Number], origin: Origin) -> View:
+    """The same elements under another shape, in row-major order.
+
+    Raises `KernelFault` where the counts differ or the layout would need a copy.
+    """
+    wanted = _completed(view, shape, origin)
+    if view.buffer.memory.on_chip and view.shape and wanted[0].value != view.shape[0].value:
+        raise KernelFault("value", "a reshape may not change the partition axis", origin)
+    merged, groups = _merged(view, [int(n.value) for n in wanted], origin)
+    strides: list[int] = []
+    terms_of: dict[int, list[tuple[int, Number]]] = {}
+    for axis, group in enumerate(groups):
+        inner = ONE
+        stride = merged.strides[axis]
+        pieces: list[tuple[int, Number]] = []
+        strides_here: list[int] = []
+        for new in reversed(group):
+            pieces.append((new, inner))
+            strides_here.append(stride * int(inner.value))
+            inner = times(wanted[new], inner)
+        strides.extend(reversed(strides_here))
+        terms_of[axis] = pieces
+    index = tuple(
+        Address(
+            address.start,
+            tuple(
+                (new, times(step, inner))
+                for axis, step in address.terms
+                for new, inner in terms_of[axis]
+            ),
+        )
+        for address in merged.index
+    )
+    return replace(view, shape=tuple(wanted), strides=tuple(strides), base=merged.base, index=index)
+
+
+def _completed(view: View, shape: Sequence[Number], origin: Origin) -> list[Number]:
+    wanted = list(shape)
+    unknown = [axis for axis, extent in enumerate(wanted) if extent.value == -1]
+    if len(unknown) > 1:
+        raise KernelFault("value", "more than one -1 in a shape", origin)
+    known = product([n for n in wanted if n.value != -1])
+    if unknown:
+        count = product(view.shape)
+        if known.value == 0 or int(count.value) % int(known.value):
+            raise KernelFault(
+                "value", f"{count.value} elements do not divide by {known.value}", origin
+            )
+        wanted[unknown[0]] = binary("//", count, known, origin)
+    elif known.value != view.elements:
+        raise KernelFault(
+            "value", f"cannot reshape {view.elements} elements into {known.value}", origin
+        )
+    return wanted
+
+
+def _merged(view: View, wanted: list[int], origin: Origin) -> tuple[View, list[list[int]]]:
+    """The view with its axes joined so that each covers a run of the wanted axes."""
+    old, new = list(view.sizes), wanted
+    joins: list[list[int]] = []
+    groups: list[list[int]] = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        left, right = [i] if i < len(old) else [], [j] if j < len(new) else []
+        a, b = (old[i] if left else 1), (new[j] if right else 1)
+        i, j = i + len(left), j + len(right)
+        while a != b:
+            if a < b and i < len(old):
+                a, left, i = a * old[i], [*left, i], i + 1
+            elif j < len(new):
+                b, right, j = b * new[j], [*right, j], j + 1
+            else:
+                raise KernelFault("value", "shapes do not agree", origin)
+        if not left:
+            if not groups:
+                raise Unsupported("reshaping a scalar", origin)
+            groups[-1].extend(right)
+        else:
+            joins.append(left)
+            groups.append(right)
+    for group in reversed(joins):
+        for inner in reversed(group[1:]):
+            view = _joined(view, inner - 1, origin)
+    return view, groups
+
+
+def _joined(view: View, outer: int, origin: Origin) -> View:
+    """Axes `outer` and `outer + 1` as one."""
+    inner = outer + 1
+    count, inner_count = view.sizes[outer], view.sizes[inner]
+    stride, inner_stride = view.strides[outer], view.strides[inner]
+    shape = (
+        *view.shape[:outer],
+        times(view.shape[outer], view.shape[inner]),
+        *view.shape[inner + 1 :],
+    )
+    renamed = {a: a - (a >= inner) for a in range(len(view.shape))}
+    if count == 1 or inner_count == 1:
+        dropped = inner if inner_count == 1 else outer
+        strides = (*view.strides[:dropped], *view.strides[dropped + 1 :])
+        index = tuple(
+            Address(a.start, tuple(term for term in a.terms if term[0] != dropped))
+            for a in view.index
+        )
+        return _renamed(replace(view, shape=shape, strides=strides, index=index), renamed)
+    if stride != inner_stride * inner_count:
+        raise KernelFault("value", "the layout of the view needs a copy to reshape", origin)
+    places = [
+        [d for d, a in enumerate(view.index) if any(term[0] == axis for term in a.terms)]
+        for axis in (outer, inner)
+    ]
+    if len(places[0]) != 1 or len(places[1]) != 1:
+        raise Unsupported("a reshape that joins axes of a reshaped view", origin)
+    (first,), (second,) = places
+    strides = (*view.strides[:outer], inner_stride, *view.strides[inner + 1 :])
+    low, high = view.index[second], view.index[first]
+    if first == second:
+        # Two axes that a split made: one term again, of the inner step.
+        step = dict(low.terms)[inner]
+        terms = tuple(t for t in low.terms if t[0] not in (outer, inner))
+        joined = Address(low.start, (*terms, (outer, step)))
+        index = (*view.index[:first], joined, *view.index[first + 1 :])
+        return _renamed(replace(view, shape=shape, strides=strides, index=index), renamed)
+    inner_whole = (
+        second == first + 1
+        and low.terms == ((inner, low.terms[0][1]),)
+        and low.terms[0][1].value == 1
+        and low.start.value == 0
+        and view.base[second].value == inner_count
+    )
+    if not inner_whole or len(high.terms) != 1 or high.terms[0][1].value != 1:
+        raise Unsupported("a reshape that joins axes of a partial view", origin)
+    extent = view.base[second]
+    joined = Address(times(high.start, extent), ((outer, ONE),))
+    index = (*view.index[:first], joined, *view.index[second + 1 :])
+    base = (*view.base[:first], times(view.base[first], extent), *view.base[second + 1 :])
+    return _renamed(replace(view, shape=shape, strides=strides, index=index, base=base), renamed)

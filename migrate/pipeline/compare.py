@@ -1,0 +1,179 @@
+"""A whole comparison: read, relate, find, run, weigh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from migrate import facts
+from migrate.align.pairing import pair as paired
+from migrate.budget import Budget, Meter
+from migrate.case.fills import FillError
+from migrate.ir.constructs import constructs
+from migrate.pipeline.kernels import Pair, open_pair
+from migrate.pipeline.launches import launch_at
+from migrate.pipeline.reading import Positions, read_positions
+from migrate.results import (
+    Comparison,
+    Construct,
+    Finding,
+    Run,
+    Subject,
+    Tool,
+)
+from migrate.rules.findings import findings
+from migrate.rules.rule import Evidence
+from migrate.score.correspondence import correspondence
+from migrate.score.fidelity import score
+from migrate.score.verdict import weigh
+from migrate.source import SourceError
+from migrate.verify.inputs import make
+from migrate.verify.plan import plan
+
+
+def compared(
+    cuda: str | None, nki: str | None, *, case: str | None, run: str, budget: Budget
+) -> Comparison:
+    """The comparison of two kernels; see `migrate.api.compare`."""
+    return judged(open_pair(cuda, nki, case), run=run, budget=budget)
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    made: tuple[Run, ...]
+    cut_short: bool
+    gaps: tuple[str, ...]
+
+
+def judged(pair: Pair, *, run: str, budget: Budget) -> Comparison:
+    """The comparison of a pair that was read."""
+    meter = Meter(budget, "reading both kernels")
+    make_inputs = partial(make, folder=pair.case.folder)
+    try:
+        positions = read_positions(pair, make_inputs, meter)
+    except FillError as error:
+        raise SourceError(str(error), file=pair.case.file or "the case") from None
+    runs = _run(pair, positions, run, budget) if run != "never" else _Runs((), False, ())
+    evidence = Evidence(positions.readings, positions.problems, runs.made)
+    found = findings(evidence)
+    relations = positions.relations
+    pairing = _pairing(positions)
+    coverage = positions.coverage
+    weighed = weigh(
+        statuses=[relation.status for relation in relations]
+        if len(relations) == len(positions.readings)
+        else ["unknown", *(relation.status for relation in relations)],
+        findings=found,
+        runs=runs.made,
+        coverage=coverage,
+        gaps=(*positions.gaps, *runs.gaps),
+    )
+    linked = _linked(pairing, found)
+    points, found = score(
+        constructs=linked,
+        findings=found,
+        runs=runs.made,
+        verdict=weighed.verdict,
+        coverage=coverage,
+    )
+    return Comparison(
+        tool=Tool(facts=facts.digest()),
+        deterministic=not (runs.cut_short or positions.cut_short),
+        cuda=Subject(
+            file=pair.cuda_source.name, kernel=pair.cuda.name, digest=pair.cuda_source.digest
+        ),
+        nki=Subject(
+            file=pair.nki_source.name,
+            kernel=pair.nki.name,
+            digest=pair.nki_source.digest,
+            target=pair.case.nki.target,
+            version=pair.case.nki.version,
+        ),
+        verdict=weighed.verdict,
+        confidence=weighed.confidence,
+        correspondence=_correspondence(positions, linked),
+        score=points,
+        coverage=coverage,
+        reasons=weighed.reasons,
+        inferred=(*pair.inferred, *positions.inferred),
+        constructs=linked,
+        findings=found,
+        runs=runs.made,
+    )
+
+
+def _run(pair: Pair, positions: Positions, mode: str, budget: Budget) -> _Runs:
+    from migrate.verify.run import Pair as Runnable
+    from migrate.verify.run import run as run_once
+
+    runnable = Runnable(
+        program=pair.program,
+        module=pair.module,
+        nki_kernel=pair.nki.name,
+        target=pair.case.nki.target,
+        args=pair.case.nki.args,
+        folder=pair.case.folder,
+    )
+    made: list[Run] = []
+    cut_short = False
+    by_sizes = {tuple(sorted(r.binding.sizes.items())): r.binding for r in positions.readings}
+    steps = plan([r.binding.sizes for r in positions.readings], every=mode == "always")
+    for sizes, inputs in steps:
+        binding = by_sizes[tuple(sorted(sizes.items()))]
+        try:
+            launch = launch_at(pair, binding)
+            done, late = run_once(runnable, launch, binding, inputs, budget)
+        except FillError as error:
+            raise SourceError(str(error), file=pair.case.file or "the case") from None
+        if mode == "always" and done.status == "not-run":
+            raise SourceError(f"cannot be run: {done.reason}", file=pair.nki_source.name)
+        made.append(done)
+        cut_short = cut_short or late
+        if done.status == "not-run":
+            break  # what stopped this one stops the others
+    gaps = tuple(dict.fromkeys(r.reason for r in made if r.reason is not None))
+    return _Runs(tuple(made), cut_short, gaps)
+
+
+def _pairing(positions: Positions) -> tuple[Construct, ...]:
+    """Constructs at the position that says most: a refuted one, else the last."""
+    usable = [r for r in positions.readings if r.cuda is not None and r.nki is not None]
+    if not usable:
+        return ()
+    refuted = [r for r in usable if r.relation is not None and r.relation.status == "refuted"]
+    chosen = (refuted or usable)[-1]
+    assert chosen.cuda is not None
+    assert chosen.nki is not None
+    return paired(
+        constructs(chosen.cuda),
+        constructs(chosen.nki),
+        chosen.binding,
+        positions.relations,
+        chosen.cuda,
+        chosen.nki,
+    )
+
+
+def _linked(pairing: Sequence[Construct], found: Sequence[Finding]) -> tuple[Construct, ...]:
+    """Constructs with the findings whose place lies in them."""
+    import msgspec
+
+    linked: list[Construct] = []
+    for construct in pairing:
+        mine = [
+            finding.id
+            for finding in found
+            if any(
+                side.span.file == finding.span.file
+                and side.span.start_line <= finding.span.start_line <= side.span.end_line
+                for side in (construct.nki if finding.side == "nki" else construct.cuda)
+            )
+        ]
+        linked.append(msgspec.structs.replace(construct, findings=tuple(mine)))
+    return tuple(linked)
+
+
+def _correspondence(positions: Positions, linked: Sequence[Construct]) -> float:
+    alike = [output.alike for relation in positions.relations for output in relation.outputs]
+    return correspondence(alike=alike, constructs=linked)

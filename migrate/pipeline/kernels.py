@@ -1,0 +1,139 @@
+"""Both files, parsed, and the kernels chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from migrate.case import Case, Launch, load
+from migrate.source import Source, SourceError, read
+
+if TYPE_CHECKING:
+    from migrate.cuda.parse import Definition, Program
+    from migrate.nki.parse import Kernel, Module
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two kernels to compare, with what the case says about them."""
+
+    case: Case
+    cuda_source: Source
+    nki_source: Source
+    program: Program
+    module: Module
+    cuda: Definition
+    nki: Kernel
+    launch: Launch
+    inferred: tuple[str, ...] = ()
+
+
+def open_pair(cuda: str | None, nki: str | None, case: str | None) -> Pair:
+    """Read what the caller named; raises `SourceError`."""
+    stated = load(case) if case is not None else Case()
+    cuda_file, cuda_name = _reference(cuda, stated.cuda.file, "CUDA", stated)
+    nki_file, nki_name = _reference(nki, stated.nki.file, "NKI", stated)
+    if len(stated.cuda.launch) > 1:
+        raise SourceError(
+            "several launches against one NKI kernel cannot be compared yet; state one",
+            file=stated.file or "case",
+        )
+    launch = stated.cuda.launch[0] if stated.cuda.launch else Launch()
+    cuda_source = _read(cuda, cuda_file, stated)
+    nki_source = _read(nki, nki_file, stated)
+    program = parse_cuda(cuda_source, stated.cuda.define)
+    module = parse_nki(nki_source)
+    definition = cuda_kernel(program, cuda_name or launch.kernel)
+    kernel = nki_kernel(module, nki_name or stated.nki.kernel)
+    return Pair(stated, cuda_source, nki_source, program, module, definition, kernel, launch)
+
+
+def parse_cuda(
+    source: Source, defines: Mapping[str, bool | int | float | str] | None = None
+) -> Program:
+    """Parse CUDA; raises `SourceError` where there is nothing of it."""
+    from migrate.cuda.parse import parse
+
+    texts = {name: _define(value) for name, value in (defines or {}).items()}
+    return parse(source, defines=texts)
+
+
+def parse_nki(source: Source) -> Module:
+    """Parse an NKI file; raises `SourceError` where it is not Python."""
+    from migrate.nki.parse import parse
+
+    return parse(source)
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+K = TypeVar("K", bound=_Named)
+
+
+def cuda_kernel(program: Program, name: str | None) -> Definition:
+    """The kernel named, or the only one; raises `SourceError`."""
+    kernels = [
+        definition
+        for definitions in program.functions.values()
+        for definition in definitions
+        if definition.kind == "kernel" and not definition.specialised
+    ]
+    return _chosen(kernels, name, program.source.name, "CUDA kernel (no __global__ function)")
+
+
+def nki_kernel(module: Module, name: str | None) -> Kernel:
+    """The kernel named, or the only one; raises `SourceError`."""
+    return _chosen(
+        list(module.kernels), name, module.source.name, "NKI kernel (no function with @nki.jit)"
+    )
+
+
+def _chosen(kernels: Sequence[K], name: str | None, file: str, what: str) -> K:
+    names = [kernel.name for kernel in kernels]
+    if name is not None:
+        for kernel in kernels:
+            if kernel.name == name:
+                return kernel
+        near = _nearest(name, names)
+        known = f" (did you mean {near}?)" if near else f" (there are: {', '.join(names[:8])})"
+        raise SourceError(f"has no kernel called {name}{known if names else ''}", file=file)
+    if not kernels:
+        raise SourceError(f"has no {what}", file=file)
+    if len(kernels) > 1:
+        shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+        raise SourceError(
+            f"has {len(kernels)} kernels ({shown}); choose one with {file}::NAME", file=file
+        )
+    return kernels[0]
+
+
+def _nearest(name: str, names: Sequence[str]) -> str | None:
+    from cydifflib import get_close_matches
+
+    found = get_close_matches(name, names, n=1)
+    return found[0] if found else None
+
+
+def _define(value: bool | int | float | str) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _reference(
+    given: str | None, stated: str | None, side: str, case: Case
+) -> tuple[str, str | None]:
+    if given is None:
+        if stated is None:
+            raise SourceError(f"names no {side} file", file=case.file or "the comparison")
+        return stated, None
+    file, _, kernel = given.partition("::")
+    return file, kernel or None
+
+
+def _read(given: str | None, file: str, case: Case) -> Source:
+    if given is not None:
+        return read(file)
+    return read(case.path(file), name=case.shown(file))

@@ -1,0 +1,103 @@
+"""Lifting both kernels at every position of the sizes, and relating them there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from migrate.align.binding import Binding, bind
+from migrate.align.relation import Relation, relate
+from migrate.budget import Exhausted, Meter
+from migrate.ir.evaluate import Unevaluable
+from migrate.ir.nodes import Kernel
+from migrate.pipeline.kernels import Pair
+from migrate.pipeline.sides import CudaReading, NkiReading, read_cuda, read_nki
+from migrate.results import Coverage, Inputs
+from migrate.rules.rule import Problem, Reading
+
+Make = Callable[[Binding, Inputs], Mapping[str, NDArray[Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Both kernels at each position of the sizes, with everything met on the way.
+
+    `gaps` say in sentences what could not be read or related.
+    """
+
+    readings: tuple[Reading, ...]
+    problems: tuple[Problem, ...]
+    gaps: tuple[str, ...]
+    coverage: Coverage
+    inferred: tuple[str, ...] = ()
+    cut_short: bool = False
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        return tuple(r.relation for r in self.readings if r.relation is not None)
+
+
+def read_positions(pair: Pair, make: Make, meter: Meter) -> Positions:
+    """Read both kernels at each position; raises `SourceError` where a choice is open."""
+    readings: list[Reading] = []
+    problems: list[Problem] = []
+    gaps: list[str] = []
+    cut_short = False
+    bindings = [bind(pair.case, sizes) for sizes in pair.case.runs()]
+    cuda = read_cuda(pair, bindings[0], meter)
+    gaps += cuda.gaps
+    problems += cuda.problems
+    shares: list[float] = []
+    for binding in bindings:
+        try:
+            nki = read_nki(pair, binding, meter)
+            relation = _related(cuda, nki, binding, make, meter, gaps)
+        except Exhausted as stop:
+            gaps.append(str(stop))
+            cut_short = cut_short or stop.kind == "seconds"
+            readings.append(Reading(binding, cuda.kernel, None, None))
+            continue
+        gaps += nki.gaps
+        problems += nki.problems
+        shares.append(nki.coverage)
+        readings.append(Reading(binding, cuda.kernel, nki.kernel, relation))
+    return Positions(
+        readings=tuple(readings),
+        problems=tuple(problems),
+        gaps=tuple(dict.fromkeys(gaps)),
+        coverage=Coverage(cuda=cuda.coverage, nki=min(shares, default=0.0)),
+        cut_short=cut_short,
+    )
+
+
+def _related(
+    cuda: CudaReading,
+    nki: NkiReading,
+    binding: Binding,
+    make: Make,
+    meter: Meter,
+    gaps: list[str],
+) -> Relation | None:
+    left, right = cuda.kernel, nki.kernel
+    if left is None or right is None:
+        return None
+    try:
+        return relate(
+            left,
+            right,
+            binding,
+            make,
+            cuda_sizes=binding.sizes,
+            nki_sizes=_sizes(right, binding),
+            meter=meter,
+        )
+    except Unevaluable as reason:
+        gaps.append(f"the kernels cannot be related: {reason}")
+        return None
+
+
+def _sizes(kernel: Kernel, binding: Binding) -> Mapping[str, int]:
+    return {**binding.sizes, **dict(kernel.computed_at or ())}

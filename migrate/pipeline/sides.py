@@ -1,0 +1,191 @@
+"""Each side read alone: from a parsed kernel to IR at the sizes of a case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from migrate.align.binding import Binding, BoundTensor
+from migrate.budget import Meter
+from migrate.case.expression import parse as parse_expression
+from migrate.case.layout import LayoutError
+from migrate.ir.fix import fixed
+from migrate.ir.index import Index
+from migrate.ir.nodes import Kernel, Opaque, walk
+from migrate.ir.validate import problems as malformed
+from migrate.pipeline.kernels import Pair
+from migrate.pipeline.launches import symbolic_launch
+from migrate.rules.hw201 import REFUSING
+from migrate.rules.hw202 import OUT_OF_BOUNDS
+from migrate.rules.rule import Problem
+from migrate.source import SourceError
+
+if TYPE_CHECKING:
+    from migrate.nki.symbols import Number
+
+
+@dataclass(frozen=True, slots=True)
+class CudaReading:
+    """The CUDA kernel as IR, valid at every size; `None` where it could not be lifted."""
+
+    kernel: Kernel | None
+    problems: tuple[Problem, ...]
+    gaps: tuple[str, ...]
+
+    @property
+    def coverage(self) -> float:
+        return self.kernel.statements.coverage if self.kernel is not None else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NkiReading:
+    """The NKI kernel as IR at one position of the sizes."""
+
+    kernel: Kernel | None
+    problems: tuple[Problem, ...]
+    gaps: tuple[str, ...]
+
+    @property
+    def coverage(self) -> float:
+        return self.kernel.statements.coverage if self.kernel is not None else 0.0
+
+
+def read_cuda(pair: Pair, binding: Binding, meter: Meter) -> CudaReading:
+    """Lift the CUDA kernel; raises `SourceError` where its launch or arguments are open."""
+    from migrate.cuda.lift import lift
+
+    grid, block = symbolic_launch(pair)
+    sizes, values = _cuda_scalars(pair, binding)
+    lengths = {
+        tensor.cuda: _length(tensor.name, pair)
+        for tensor in binding.tensors
+        if tensor.cuda is not None
+    }
+    kernel = lift(
+        pair.program,
+        pair.cuda.name,
+        sizes,
+        grid,
+        block,
+        dict(pair.launch.template) or None,
+        lengths=lengths,
+        shared_bytes=_index(pair.launch.dynamic_shared),
+        meter=meter,
+    )
+    kernel = fixed(kernel, values)
+    return CudaReading(kernel, (), _gaps(kernel))
+
+
+def read_nki(pair: Pair, binding: Binding, meter: Meter) -> NkiReading:
+    """Specialise and lift the NKI kernel at the binding's sizes."""
+    from migrate.nki.lift import lift
+
+    found = lift(
+        pair.module,
+        pair.nki.name,
+        nki_arguments(pair, binding),
+        meter=meter,
+        target=pair.case.nki.target,
+    )
+    sizes = dict(binding.sizes)
+    special = found.specialization
+    problems = [
+        Problem(_code(p.code), p.message, p.span, "nki", sizes, p.sources) for p in special.problems
+    ]
+    gaps: list[str] = []
+    for event in special.events:
+        where = event.span or pair.nki.span
+        match event.kind:
+            case "assert" | "error":
+                problems.append(Problem(f"stops:{event.kind}", event.message, where, "nki", sizes))
+            case "unsupported" | "stopped":
+                gaps.append(f"{where}: {event.message}")
+            case "print":
+                pass
+    return NkiReading(found.kernel, tuple(problems), (*gaps, *_gaps(found.kernel)))
+
+
+def _code(code: str) -> str:
+    """Problems of the front end by what they mean: a refusal, unless an index is at fault."""
+    return code if code == OUT_OF_BOUNDS else f"{REFUSING}{code}"
+
+
+def nki_arguments(pair: Pair, binding: Binding) -> dict[str, object]:
+    """The NKI kernel's arguments: tensors by shape and dtype, the rest by value."""
+    from migrate.nki.values import TensorSpec
+
+    arguments: dict[str, object] = dict(pair.case.nki.args)
+    for tensor in binding.tensors:
+        if tensor.nki is None:
+            continue
+        try:
+            shape = _nki_shape(tensor, pair, binding)
+        except LayoutError as error:
+            raise SourceError(f"{tensor.name}: {error}", file=pair.case.file or "case") from None
+        arguments[tensor.nki] = TensorSpec(shape, tensor.nki_dtype)
+    for scalar in binding.scalars:
+        if scalar.nki is not None:
+            arguments[scalar.nki] = scalar.value
+    return arguments
+
+
+def _nki_shape(tensor: BoundTensor, pair: Pair, binding: Binding) -> tuple[Number, ...]:
+    from migrate.nki.symbols import size
+
+    values = binding.nki_shape(tensor)
+    names: tuple[str | None, ...] = (None,) * len(values)
+    if not tensor.steps:
+        stated = next(t for t in pair.case.tensors if t.name == tensor.name)
+        names = tuple(e if isinstance(e, str) and e.isidentifier() else None for e in stated.shape)
+    return tuple(
+        size(name if name is not None else f"{tensor.nki}.shape[{axis}]", value)
+        for axis, (name, value) in enumerate(zip(names, values, strict=True))
+    )
+
+
+def _cuda_scalars(
+    pair: Pair, binding: Binding
+) -> tuple[dict[str, Index | int], dict[str, bool | int | float]]:
+    """Integer parameters as index expressions, the others as values."""
+    indices: dict[str, Index | int] = {}
+    values: dict[str, bool | int | float] = {}
+    for stated, scalar in zip(pair.case.scalars, binding.scalars, strict=True):
+        if scalar.cuda is None:
+            continue
+        if isinstance(stated.value, str):
+            indices[scalar.cuda] = parse_expression(stated.value).index()
+        elif isinstance(stated.value, int) and not _is_float(scalar.dtype):
+            indices[scalar.cuda] = int(stated.value)
+        else:
+            values[scalar.cuda] = scalar.value
+    return indices, values
+
+
+def _is_float(dtype: str | None) -> bool:
+    from migrate.numerics.dtypes import DType
+
+    return dtype is not None and DType.named(dtype).kind == "float"
+
+
+def _length(name: str, pair: Pair) -> Index:
+    stated = next(tensor for tensor in pair.case.tensors if tensor.name == name)
+    total = Index.of(1)
+    for extent in stated.shape:
+        total = total * _index(extent)
+    return total
+
+
+def _index(value: int | str) -> Index:
+    return Index.of(value) if isinstance(value, int) else parse_expression(value).index()
+
+
+def _gaps(kernel: Kernel | None) -> tuple[str, ...]:
+    """What was not understood, as sentences with places."""
+    if kernel is None:
+        return ()
+    found = [
+        f"{op.span}: not understood: {op.reason}"
+        for op in walk(kernel.body)
+        if isinstance(op, Opaque)
+    ]
+    return (*found, *(f"internal: {problem}" for problem in malformed(kernel)))

@@ -1,0 +1,139 @@
+"""Why elements are never written: the loop, the slice or the branch that leaves them out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from migrate.align.relation import Mismatch, Relation
+from migrate.ir.nodes import Axis, AxisKind, Kernel, Store
+from migrate.rules.places import Placed, sources, stores
+from migrate.rules.rule import Reading
+from migrate.source import Span
+
+_TILE_KINDS = {AxisKind.TILE, AxisKind.SEQUENTIAL, AxisKind.PARALLEL, AxisKind.GRID}
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """The place to point at, the others to show, and the reason as the end of a sentence."""
+
+    span: Span
+    others: tuple[Span, ...]
+    reason: str = ""
+
+
+def blamed(reading: Reading, relation: Relation, mismatch: Mismatch) -> Blame:
+    """Where the NKI kernel decides not to write the elements of a mismatch."""
+    kernel = reading.nki
+    assert kernel is not None
+    buffer = _buffer(reading, kernel, mismatch.output)
+    placed = stores(kernel, buffer) if buffer is not None else ()
+    if not placed:
+        return Blame(kernel.span, (), ": no instruction stores to it")
+    sizes = dict(kernel.computed_at or ())
+    near = _nearest(relation, mismatch, placed)
+    others = tuple(dict.fromkeys((near.op.span, *sources(near))))
+    strided = _stride(near, sizes)
+    if strided is not None:
+        return Blame(strided[0], others, strided[1])
+    untaken = [branch for branch in kernel.untaken if branch not in others]
+    if untaken:
+        reason = ", and the branch that would handle them is not taken"
+        return Blame(untaken[0], (*others, *untaken[1:]), reason)
+    grown = _loop(near, sizes, int(mismatch.elements[0]), kernel)
+    if grown is not None:
+        span = grown.sources[0] if grown.sources else grown.span
+        return Blame(span, others, ": the loop over tiles ends too early")
+    own = getattr(near.op, "sources", ())
+    return Blame(own[0] if own else near.op.span, others)
+
+
+def _buffer(reading: Reading, kernel: Kernel, output: str) -> str | None:
+    from migrate.align.binding import logical_tensors
+
+    for buffer, tensor in logical_tensors(reading.binding, kernel, "nki").items():
+        if tensor.name == output and any(o.version.buffer == buffer for o in kernel.outputs):
+            return buffer
+    return None
+
+
+def _nearest(relation: Relation, mismatch: Mismatch, placed: tuple[Placed, ...]) -> Placed:
+    """The store that writes next to the first missing element; else the first store."""
+    writers = relation.nki_writers.get(mismatch.output)
+    if writers is not None:
+        first, last = int(mismatch.elements[0]), int(mismatch.elements[-1])
+        for element in (first - 1, last + 1):
+            if 0 <= element < writers.size and writers.reshape(-1)[element] >= 0:
+                op = relation.nki_stores[int(writers.reshape(-1)[element])]
+                for candidate in placed:
+                    if candidate.op is op:
+                        return candidate
+    return placed[0]
+
+
+def _flat(placed: Placed, kernel_shape: tuple[int, ...], values: Mapping[str, Any]) -> Any:
+    assert isinstance(placed.op, Store)
+    total: Any = 0
+    for part, extent in zip(placed.op.index, kernel_shape, strict=True):
+        total = total * extent + part.evaluate(values)
+    return total
+
+
+def _stride(placed: Placed, sizes: Mapping[str, int]) -> tuple[Span, str] | None:
+    """Tiles that overlap, or leave gaps: the step from one to the next is not their length."""
+    if not isinstance(placed.op, Store) or len(placed.op.index) != 1:
+        return None
+    tiles = [axis for axis in placed.axes if axis.kind in _TILE_KINDS]
+    within = [axis for axis in placed.axes if axis.kind not in _TILE_KINDS]
+    if not tiles or not within:
+        return None
+    axis = tiles[-1]
+    values: dict[str, Any] = {**sizes, **{outer.name: 0 for outer in placed.axes}}
+    if int(axis.extent.evaluate(values)) < 2:
+        return None
+    (index,) = placed.op.index
+    step = int(index.evaluate({**values, axis.name: 1})) - int(index.evaluate(values))
+    length = _length(within, index, values)
+    if step > length:
+        reason = f": each tile holds {length:,} elements, but the next starts {step:,} further on"
+        return axis.span, reason
+    if step < length:
+        reason = (
+            f": each tile holds {length:,} elements, but the next starts only {step:,} further on"
+        )
+        own = placed.op.sources
+        return (own[0] if own else placed.op.span), reason
+    return None
+
+
+def _length(within: list[Axis], index: Any, values: dict[str, Any]) -> int:
+    """From the first to past the last element that one tile touches."""
+    ends = dict(values)
+    for axis in within:
+        ends[axis.name] = max(int(axis.extent.evaluate(ends)) - 1, 0)
+    return int(index.evaluate(ends)) - int(index.evaluate(values)) + 1
+
+
+def _loop(placed: Placed, sizes: Mapping[str, int], missing: int, kernel: Kernel) -> Axis | None:
+    """The tile loop whose next trip would reach a missing element."""
+    if not isinstance(placed.op, Store):
+        return None
+    shape = kernel.buffer(placed.op.into.buffer).shape
+    extents = tuple(int(extent.evaluate(sizes)) for extent in shape)
+    for axis in reversed(placed.axes):
+        if axis.kind not in _TILE_KINDS:
+            continue
+        values: dict[str, Any] = {**sizes, **{other.name: 0 for other in placed.axes}}
+        values[axis.name] = int(axis.extent.evaluate(values))
+        start = _flat(placed, extents, values)
+        ends = dict(values)
+        for inner in placed.axes:
+            if inner.kind not in _TILE_KINDS:
+                ends[inner.name] = max(int(np.max(inner.extent.evaluate(ends))) - 1, 0)
+        if start <= missing <= max(_flat(placed, extents, ends), start):
+            return axis
+    return None

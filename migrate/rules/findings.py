@@ -1,0 +1,51 @@
+"""From drafts to findings: every rule is asked, repetitions are told once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrate.results import SEVERITIES, Finding
+from migrate.rules.registry import RULES
+from migrate.rules.rule import Draft, Evidence, Rule
+
+
+def findings(evidence: Evidence) -> tuple[Finding, ...]:
+    """What the rules say, the gravest first, then in the order of the text.
+
+    The same rule at the same place is one finding, however many sizes show it; the first one
+    with a witness is kept.
+    """
+    kept: dict[tuple[object, ...], tuple[Rule, Draft]] = {}
+    for rule in RULES:
+        for draft in rule.check(evidence):
+            key = (rule.id, draft.side, draft.span)
+            known = kept.get(key)
+            if known is None or (known[1].witness is None and draft.witness is not None):
+                kept[key] = (rule, draft)
+    ordered = sorted(kept.values(), key=_order)
+    return tuple(
+        Finding(
+            id=f"f{number}",
+            rule=rule.id,
+            family=rule.family,
+            severity=draft.severity or rule.severity,
+            effect=draft.effect or rule.effect,
+            message=draft.message,
+            side=draft.side,
+            span=draft.span,
+            related=draft.related,
+            witness=draft.witness,
+        )
+        for number, (rule, draft) in enumerate(ordered, 1)
+    )
+
+
+def _order(entry: tuple[Rule, Draft]) -> tuple[object, ...]:
+    rule, draft = entry
+    severity = draft.severity or rule.severity
+    return (SEVERITIES.index(severity), draft.side, draft.span, rule.id)
+
+
+def unrefuted(found: Sequence[Finding]) -> bool:
+    """Whether a finding stands that says the kernel is wrong or cannot run."""
+    return any(f.effect in {"wrong", "rejects"} and f.suppressed is None for f in found)

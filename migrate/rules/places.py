@@ -1,0 +1,111 @@
+"""Where to point: the NKI lines that decide which elements an instruction touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from migrate.align.relation import Mismatch, OutputRelation, Relation
+from migrate.ir.nodes import (
+    AsyncCopy,
+    Axis,
+    Block,
+    Contract,
+    Fold,
+    Guard,
+    Kernel,
+    Op,
+    Parallel,
+    Reduce,
+    Scatter,
+    Store,
+)
+from migrate.results import Related, Side, Witness
+from migrate.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An op with the axes around it, outermost first."""
+
+    op: Op
+    axes: tuple[Axis, ...]
+
+
+def stores(kernel: Kernel, output: str) -> tuple[Placed, ...]:
+    """The ops that write a buffer, with the axes around them."""
+    return tuple(
+        placed
+        for placed in _placed(kernel.body, ())
+        if isinstance(placed.op, Store | Scatter | AsyncCopy) and placed.op.into.buffer == output
+    )
+
+
+def _placed(block: Block, axes: tuple[Axis, ...]) -> Iterator[Placed]:
+    for op in block:
+        yield Placed(op, axes)
+        match op:
+            case Parallel(axes=own, body=body) | Fold(axes=own, body=body):
+                yield from _placed(body, (*axes, *own))
+            case Reduce(axes=own, body=body) | Contract(axes=own, body=body):
+                yield from _placed(body, (*axes, *own))
+            case Guard(body=body, otherwise=otherwise):
+                yield from _placed(body, axes)
+                yield from _placed(otherwise, axes)
+
+
+def sources(placed: Placed) -> tuple[Span, ...]:
+    """The places whose integers decide which elements the op touches, nearest first."""
+    own = getattr(placed.op, "sources", ())
+    around = [span for axis in reversed(placed.axes) for span in (*axis.sources, axis.span)]
+    return tuple(dict.fromkeys((*own, *around)))
+
+
+def related(side: Side, spans: Iterable[Span | None]) -> tuple[Related, ...]:
+    """Places to show beside a finding, each once."""
+    kept = dict.fromkeys(span for span in spans if span is not None)
+    return tuple(Related(side=side, span=span) for span in kept)
+
+
+def output_of(relation: Relation, mismatch: Mismatch) -> OutputRelation:
+    """The output a mismatch belongs to."""
+    return next(o for o in relation.outputs if o.name == mismatch.output)
+
+
+def witness_in(relation: Relation, mismatch: Mismatch) -> Witness | None:
+    """The output's witness, if it is one of the mismatch's elements."""
+    output = output_of(relation, mismatch)
+    witness = output.witness
+    if witness is None:
+        return None
+    shape = shape_of(output)
+    flat = int(np.ravel_multi_index(witness.index, shape)) if shape else 0
+    return witness if flat in mismatch.elements else None
+
+
+def shape_of(output: OutputRelation) -> tuple[int, ...]:
+    """The output's logical shape, as far as its pieces reach."""
+    boxes = [piece.box for piece in (*output.cuda_pieces, *output.nki_pieces)]
+    if not boxes:
+        return ()
+    return tuple(max(box[n][1] for box in boxes) for n in range(len(boxes[0])))
+
+
+def described(elements: np.ndarray[tuple[int, ...], np.dtype[np.int64]], total: int) -> str:
+    """Elements in words: how many, and which if they are one range."""
+    first, last = int(elements[0]), int(elements[-1])
+    count = len(elements)
+    noun = "element" if count == 1 else "elements"
+    if count == total:
+        return f"all {total:,} elements" if total > 1 else "the only element"
+    if last - first + 1 == count:
+        where = f"{first:,}" if count == 1 else f"{first:,} to {last:,}"
+        return f"{count:,} of {total:,} {noun} ({where})"
+    return f"{count:,} of {total:,} {noun} (the first is {first:,})"
+
+
+def at(sizes: Iterable[tuple[str, int]]) -> str:
+    """Sizes in words."""
+    return ", ".join(f"{name} = {value}" for name, value in sizes) or "the given sizes"

@@ -1,0 +1,44 @@
+"""Every rule, in one table.  Ids are never reused; the order is that of the documentation."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from migrate.rules import (
+    api401,
+    hw201,
+    hw202,
+    map101,
+    map102,
+    map103,
+    map104,
+    map105,
+    map106,
+    map107,
+    map108,
+    num301,
+    num302,
+)
+from migrate.rules.rule import Rule
+
+RULES: Final[tuple[Rule, ...]] = (
+    # Mapping: the NKI kernel computes something else.
+    map101.RULE,
+    map102.RULE,
+    map103.RULE,
+    map104.RULE,
+    map105.RULE,
+    map106.RULE,
+    map107.RULE,
+    map108.RULE,
+    # Hardware: it cannot run, or touches what is not there.
+    hw201.RULE,
+    hw202.RULE,
+    # Numerics: it computes the same, less exactly.
+    num301.RULE,
+    num302.RULE,
+    # API: it does not compile.
+    api401.RULE,
+)
+
+BY_ID: Final[dict[str, Rule]] = {rule.id: rule for rule in RULES}

@@ -1,0 +1,227 @@
+"""Running both kernels on the same inputs, and judging the NKI result.
+
+The reference is the CUDA kernel in the `Bounded` domain: real values with an error bound.
+The NKI kernel runs in `Rounded`, with its own formats; its own `Bounded` run says how
+much error its operations are allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from migrate.align.binding import Binding, BoundTensor
+from migrate.budget import Budget, Exhausted, Meter
+from migrate.case.layout import LayoutError
+from migrate.cuda.execute import Execution as CudaExecution
+from migrate.cuda.execute import execute
+from migrate.cuda.runtime import Fault, Unsupported
+from migrate.nki.simulate import Execution as NkiExecution
+from migrate.nki.simulate import simulate
+from migrate.numerics.bounded import Bounded
+from migrate.numerics.compare import judge
+from migrate.numerics.domain import Domain
+from migrate.numerics.errors import BoundedValue
+from migrate.numerics.parts import mapped
+from migrate.numerics.rounded import Rounded
+from migrate.results import Inputs, OutputResult, Run, Status
+from migrate.source import SourceError
+from migrate.verify.inputs import make
+
+if TYPE_CHECKING:
+    from migrate.cuda.parse import Program
+    from migrate.nki.parse import Module
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a CUDA kernel is launched at one position of the sizes."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+    template: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Both kernels, ready to run."""
+
+    program: Program
+    module: Module
+    nki_kernel: str
+    target: str
+    args: Mapping[str, object]
+    folder: Path | None
+
+
+class NotRun(Exception):
+    """A kernel could not be run: one sentence."""
+
+
+def run(
+    pair: Pair, launch: Launch, binding: Binding, inputs: Inputs, budget: Budget
+) -> tuple[Run, bool]:
+    """One run of both kernels; the second value is whether the clock cut it short."""
+    meter = Meter(budget, "running both kernels")
+
+    def outcome(
+        status: Status, reason: str | None = None, outputs: tuple[OutputResult, ...] = ()
+    ) -> Run:
+        return Run(
+            sizes=dict(binding.sizes), inputs=inputs, status=status, reason=reason, outputs=outputs
+        )
+
+    try:
+        arrays = make(binding, inputs, folder=pair.folder)
+        bounded = Bounded()
+        reference = run_cuda(pair.program, launch, binding, arrays, bounded, meter)
+        actual = run_nki(pair, binding, arrays, Rounded(), meter)
+        own = run_nki(pair, binding, arrays, bounded, meter)
+    except NotRun as reason:
+        return outcome("not-run", str(reason)), False
+    except Exhausted as stop:
+        return outcome("not-run", str(stop)), stop.kind == "seconds"
+    results = tuple(_judged(tensor, binding, reference, actual, own) for tensor in binding.outputs)
+    statuses = {result.status for result in results}
+    for status in ("fail", "not-run", "investigate"):
+        if status in statuses:
+            return outcome(status, None, results), False
+    return outcome("pass", None, results), False
+
+
+def run_cuda(
+    program: Program,
+    launch: Launch,
+    binding: Binding,
+    arrays: Mapping[str, NDArray[Any]],
+    domain: Domain[Any],
+    meter: Meter,
+) -> CudaExecution:
+    """The CUDA kernel on logical arrays; raises `NotRun` and `Exhausted`."""
+    args: dict[str, Any] = {}
+    for tensor in binding.tensors:
+        if tensor.cuda is None:
+            continue
+        args[tensor.cuda] = (
+            arrays[tensor.name]
+            if tensor.is_input
+            else np.zeros(tensor.shape, tensor.cuda_dtype.numpy)
+        )
+    for scalar in binding.scalars:
+        if scalar.cuda is not None:
+            args[scalar.cuda] = scalar.value
+    try:
+        return execute(
+            program,
+            launch.kernel,
+            args,
+            launch.grid,
+            launch.block,
+            domain=domain,
+            template=launch.template,
+            shared_bytes=launch.shared_bytes,
+            meter=meter,
+        )
+    except Unsupported as gap:
+        raise NotRun(f"the CUDA kernel cannot be run: {gap}") from None
+    except Fault as fault:
+        raise NotRun(f"the CUDA kernel is at fault: {fault}") from None
+    except SourceError as error:
+        raise NotRun(str(error)) from None
+
+
+def run_nki(
+    pair: Pair,
+    binding: Binding,
+    arrays: Mapping[str, NDArray[Any]],
+    domain: Domain[Any],
+    meter: Meter,
+) -> NkiExecution[Any]:
+    """The NKI kernel on logical arrays; raises `NotRun` and `Exhausted`."""
+    args: dict[str, Any] = dict(pair.args)
+    for tensor in binding.tensors:
+        if tensor.nki is None:
+            continue
+        array = arrays.get(tensor.name)
+        if array is None:
+            array = np.zeros(tensor.shape, tensor.nki_dtype.numpy)
+        try:
+            args[tensor.nki] = binding.to_nki(tensor, array.astype(tensor.nki_dtype.numpy))
+        except LayoutError as error:
+            raise NotRun(f"{tensor.name}: {error}") from None
+    for scalar in binding.scalars:
+        if scalar.nki is not None:
+            args[scalar.nki] = scalar.value
+    try:
+        execution = simulate(
+            pair.module,
+            pair.nki_kernel,
+            args,
+            domain=domain,
+            target=pair.target,
+            meter=meter,
+        )
+    except SourceError as error:
+        raise NotRun(str(error)) from None
+    if not execution.complete:
+        events = execution.specialization.events
+        stopped = next((e.message for e in events if e.kind != "print"), None)
+        found = next((h.message for h in execution.happenings), None)
+        raise NotRun(f"the NKI kernel cannot be run: {stopped or found or 'it did not finish'}")
+    return execution
+
+
+def _judged(
+    tensor: BoundTensor,
+    binding: Binding,
+    reference: CudaExecution,
+    actual: NkiExecution[Any],
+    own: NkiExecution[Any],
+) -> OutputResult:
+    total = tensor.size
+    try:
+        values = _output(actual, tensor, binding)
+        bounds = _output(own, tensor, binding)
+    except LayoutError:
+        return OutputResult(name=tensor.name, status="fail", elements=total, mismatched=total)
+    if tensor.cuda is None or values is None or bounds is None:
+        return OutputResult(name=tensor.name, status="not-run", elements=total)
+    expected = _reshaped(reference.outputs[tensor.cuda], tensor.shape)
+    judgement = judge(np.asarray(values), expected, tensor.nki_dtype, own=bounds)
+    return OutputResult(
+        name=tensor.name,
+        status=judgement.status,
+        elements=total,
+        mismatched=judgement.mismatched,
+        first_mismatch=judgement.first_mismatch,
+        max_abs=judgement.max_abs,
+        max_ulp=judgement.max_ulp,
+        allowed=judgement.allowed,
+        ambiguous=judgement.ambiguous,
+    )
+
+
+def _output(execution: NkiExecution[Any], tensor: BoundTensor, binding: Binding) -> Any:
+    """A logical output, `None` where the kernel has no such result."""
+    if tensor.nki_out is not None:
+        if tensor.nki_out >= len(execution.outputs):
+            return None
+        found = execution.outputs[tensor.nki_out]
+    elif tensor.nki is not None:
+        found = execution.inputs_after[tensor.nki]
+    else:
+        return None
+    if isinstance(found, BoundedValue):
+        return mapped(found, lambda part: binding.from_nki(tensor, part))
+    return binding.from_nki(tensor, np.asarray(found))
+
+
+def _reshaped(found: BoundedValue, shape: tuple[int, ...]) -> BoundedValue:
+    return mapped(found, lambda part: part.reshape(shape))
