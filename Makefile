@@ -7,7 +7,11 @@ BIN := $(VENV)/bin
 .PHONY: demo test check facts clean
 
 demo: $(VENV)/.installed
-	$(BIN)/migrate diff samples/vector_add/case.toml
+	@if [ -t 0 ] && [ -t 1 ]; then \
+	  $(BIN)/migrate review samples/vector_add/case.toml; \
+	else \
+	  $(BIN)/migrate diff samples/vector_add/case.toml; \
+	fi
 
 test: export HYPOTHESIS_PROFILE = ci
 test: $(VENV)/.installed-dev check
@@ -21,6 +25,7 @@ check: $(VENV)/.installed-dev
 
 facts: $(VENV)/.installed
 	$(BIN)/python -m migrate.facts build
+	$(BIN)/python -m migrate.rules.pages build
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,56 @@
+"""Compare a CUDA kernel with the NKI kernel that claims to be its migration.
+
+    import migrate
+
+    result = migrate.compare("kernel.cu", "kernel.py", case="case.toml")
+    print(result.verdict, result.confidence)
+
+Names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from migrate.api import compare, lifted, run_cuda, run_nki
+    from migrate.results import Comparison, Finding, IrDocument
+    from migrate.source import SourceError, Span
+
+    __version__: str
+
+__all__ = [
+    "Comparison",
+    "Finding",
+    "IrDocument",
+    "SourceError",
+    "Span",
+    "__version__",
+    "compare",
+    "lifted",
+    "run_cuda",
+    "run_nki",
+]
+
+_HOMES = {
+    "Comparison": "migrate.results",
+    "Finding": "migrate.results",
+    "IrDocument": "migrate.results",
+    "SourceError": "migrate.source",
+    "Span": "migrate.source",
+    "compare": "migrate.api",
+    "lifted": "migrate.api",
+    "run_cuda": "migrate.api",
+    "run_nki": "migrate.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name == "__version__":
+        return import_module("migrate.version").VERSION
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'migrate' has no attribute {name!r}")
+    return getattr(import_module(home), name)

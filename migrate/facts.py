@@ -7,6 +7,7 @@ and only the part that is asked for (reading the TOML would take 40 times as lon
     targets/*.toml       what a Trainium generation has          -> `target`
     cuda_to_nki/*.toml   which NKI construct may stand for which
                          CUDA construct, and under what terms    -> `mapping`, `realisations`
+    score/*.toml         what fidelity weighs and costs          -> `scoring`
     schema/*.json        JSON Schemas of the results, generated from `migrate.results`
 """
 
@@ -18,11 +19,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
 import msgspec
+from msgspec import Meta
 
-from migrate.results import ConstructKind, ConstructVerdict, Effect
+from migrate.results import ConstructKind, ConstructVerdict, Effect, Severity
 
 T = TypeVar("T")
 
@@ -150,7 +152,69 @@ class Entry(_Fact, frozen=True, kw_only=True):
         return tuple(by_id[name] for name in realisation.requires)
 
 
-_FOLDERS: Final[Mapping[str, Any]] = {"cuda_to_nki": Entry, "targets": Target}
+Hundredths = Annotated[int, Meta(ge=0, le=100)]
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class Weight(_Fact, frozen=True, kw_only=True):
+    """What a kind of construct counts, and whether it tells computations apart."""
+
+    weight: Positive
+    computes: bool
+    reason: str
+
+
+class Cost(_Fact, frozen=True, kw_only=True):
+    """What a finding of an effect costs: points, and percent of a construct it names."""
+
+    points: Hundredths
+    share: Hundredths
+    reason: str
+
+
+class Percent(_Fact, frozen=True, kw_only=True):
+    """A factor in percent."""
+
+    percent: Hundredths
+    reason: str
+
+
+class Repetition(_Fact, frozen=True, kw_only=True):
+    """Each further finding of a rule costs `percent` of the one before, `most` of them."""
+
+    percent: Hundredths
+    most: Positive
+    reason: str
+
+
+CapName = Literal["not-faithful", "fails", "rejects", "cheat"]
+
+
+class Cap(_Fact, frozen=True, kw_only=True):
+    """The most that is given where something holds; `words` say what."""
+
+    at: Hundredths
+    words: str
+    reason: str
+
+
+class Scoring(_Fact, frozen=True, kw_only=True):
+    """One version of the score.  `unit` is the number of parts of a point that are counted."""
+
+    id: str
+    title: str
+    unit: Positive
+    least_understood: Hundredths
+    """Percent of both kernels below which no number is given."""
+    least_understood_reason: str
+    kind: dict[ConstructKind, Weight]
+    effect: dict[Effect, Cost]
+    severity: dict[Severity, Percent]
+    repetition: Repetition
+    cap: dict[CapName, Cap]
+
+
+_FOLDERS: Final[Mapping[str, Any]] = {"cuda_to_nki": Entry, "score": Scoring, "targets": Target}
 
 
 def root() -> Path:
@@ -191,6 +255,16 @@ def mappings() -> Mapping[str, Entry]:
 def mapping(id: str) -> Entry:  # noqa: A002
     """The entry `id`, or the one that holds the realisation `id`; raises `KeyError`."""
     return mappings()[id.partition(".")[0]]
+
+
+def scoring(id: str) -> Scoring:  # noqa: A002
+    """A version of the score, `fidelity-1`; raises `KeyError` for an unknown one."""
+    return _scorings()[id]
+
+
+@cache
+def _scorings() -> Mapping[str, Scoring]:
+    return _read(root() / "generated" / "score.json", dict[str, Scoring])
 
 
 def realisations(
@@ -272,6 +346,15 @@ def _table(path: Path, kind: type[T]) -> T:
     return table
 
 
+_KEYS: Final = {
+    "kind": ConstructKind,
+    "effect": Effect,
+    "severity": Severity,
+    "cap": CapName,
+}
+"""The fields of `Scoring` that must say something about every name."""
+
+
 def _problems(table: object, stem: str) -> Iterator[str]:
     match table:
         case Target():
@@ -292,6 +375,13 @@ def _problems(table: object, stem: str) -> Iterator[str]:
                     yield f"{way.id!r} does not begin with {table.id!r}"
                 if way.cuda_kind is None and way.nki_kind is None:
                     yield f"{way.id!r} names no kind"
+        case Scoring():
+            if table.id != stem:
+                yield f"has the id {table.id!r}"
+            for name, kind in _KEYS.items():
+                left_out = set(get_args(kind)) - getattr(table, name).keys()
+                if left_out:
+                    yield f"says nothing about the {name} {', '.join(sorted(left_out))}"
     for text in _sources(msgspec.to_builtins(table)):
         if not text.strip():
             yield "a fact has no source"

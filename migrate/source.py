@@ -24,7 +24,7 @@ import msgspec
 MAX_BYTES = 4 * 1024 * 1024
 
 
-class Frame(msgspec.Struct, frozen=True, kw_only=True):
+class Frame(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """One step on the way to a span: where a macro was used, a helper was called."""
 
     kind: Literal["macro", "call", "include", "embedding", "template"]
@@ -114,6 +114,10 @@ class Source:
         end = self._starts[number] if number < len(self._starts) else len(self.text)
         return self.text[start:end].rstrip("\r\n")
 
+    def offset(self, number: int) -> int:
+        """Where a line begins in `text`; its length past the last one."""
+        return self._starts[number - 1] if number <= len(self._starts) else len(self.text)
+
     def span(self, start_byte: int, end_byte: int) -> Span:
         """The span of a UTF-8 byte range."""
         first_line, first_column = self._position(start_byte)
@@ -150,6 +154,12 @@ class Source:
         start = self._starts[span.start_line - 1] + span.start_column - 1
         end = self._starts[span.end_line - 1] + span.end_column - 1
         return self.text[start:end]
+
+    def replaced(self, span: Span, text: str) -> str:
+        """The whole text with other text in place of a span."""
+        start = self._starts[span.start_line - 1] + span.start_column - 1
+        end = self._starts[span.end_line - 1] + span.end_column - 1
+        return self.text[:start] + text + self.text[end:]
 
     def _position(self, byte: int) -> tuple[int, int]:
         line = bisect_right(self._encoded_starts, byte)

@@ -50,6 +50,16 @@ def test_a_changed_schema_is_stale(tables):
         ("cuda_to_nki/mask.toml", '"mask.exact-tiles"', '"mask.bounded-slice"', "id twice"),
         ("cuda_to_nki/mask.toml", "source =", "source = ''#", "has no source"),
         ("cuda_to_nki/mask.toml", "[[realisation]]", "[[realisation]", "mask.toml"),
+        ("score/fidelity-1.toml", 'id = "fidelity-1"', 'id = "x"', "has the id 'x'"),
+        ("score/fidelity-1.toml", "[kind.scan]", "[kind.scam]", "Invalid enum"),
+        ("score/fidelity-1.toml", "weight = 10", "weight = 0", "Expected `int` >= 1"),
+        ("score/fidelity-1.toml", "at = 20", "at = 120", "Expected `int` <= 100"),
+        (
+            "score/fidelity-1.toml",
+            '[severity.note]\npercent = 25\nreason = "worth knowing"',
+            "",
+            "says nothing about the severity note",
+        ),
     ],
 )
 def test_wrong_tables_are_refused(tables, table, old, new, message):
@@ -93,6 +103,13 @@ def test_an_entry_is_found_by_its_realisation():
     assert (requirement.id, requirement.effect) == ("covers-extent", "wrong")
     with pytest.raises(KeyError):
         facts.mapping("nothing")
+
+
+def test_versions_of_the_score():
+    table = facts.scoring("fidelity-1")
+    assert table.kind["contraction"].weight > table.kind["barrier"].weight
+    with pytest.raises(KeyError):
+        facts.scoring("fidelity-0")
 
 
 def test_the_digest_changes_with_a_fact(tables):

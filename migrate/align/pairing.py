@@ -25,6 +25,9 @@ from migrate.ir import constructs as ir
 from migrate.ir.nodes import Kernel
 from migrate.results import Construct, ConstructSide, ConstructVerdict, Side
 
+MAX_PAIRS = 1_000_000
+"""CUDA constructs times NKI constructs; more are not aligned."""
+
 _SPECIAL = {"maximum_number": "maximum", "minimum_number": "minimum"}
 
 
@@ -44,6 +47,8 @@ def pair(
     """
     left = SideView(cuda, _names(binding, cuda_kernel, "cuda"))
     right = SideView(nki, _names(binding, nki_kernel, "nki"))
+    if len(cuda) * len(nki) > MAX_PAIRS:
+        return _unaligned(cuda, nki)
     matches = assign(left, right)
     judge = Judge(
         matches=matches,
@@ -54,6 +59,23 @@ def pair(
         nki_kernel=nki_kernel,
     )
     return tuple(_judged(number, judge) for number in range(len(matches)))
+
+
+def _unaligned(cuda: Sequence[ir.Construct], nki: Sequence[ir.Construct]) -> tuple[Construct, ...]:
+    """Every construct by itself, where there are too many to align."""
+    reason = f"{len(cuda):,} CUDA and {len(nki):,} NKI constructs are too many to align"
+    alone = [Match((c,), ()) for c in cuda] + [Match((), (n,)) for n in nki]
+    return tuple(
+        Construct(
+            id=f"c{number + 1}",
+            kind=(match.cuda or match.nki)[0].kind,
+            verdict="unknown",
+            reason=reason,
+            cuda=_sides(match.cuda),
+            nki=_sides(match.nki),
+        )
+        for number, match in enumerate(alone)
+    )
 
 
 def _names(binding: Binding, kernel: Kernel, side: Side) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from migrate.align.difference import Difference
 from migrate.align.pairing_assign import Match, SideView
@@ -18,7 +18,7 @@ from migrate.align.relation import Mismatch, OutputRelation, Relation
 from migrate.facts import RequirementName
 from migrate.ir.constructs import Construct, place
 from migrate.ir.evaluate import Trouble
-from migrate.ir.forms import Element, Form, Number, walk
+from migrate.ir.forms import Element, Form, Number, Table, walk
 from migrate.source import Span
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def evidence(
     sorter = _Sorter(matches, cuda, nki)
     for relation in relations:
         sorter.relation(relation)
+    sorter.left_out()
     return Evidence(
         blames={number: tuple(dict.fromkeys(found)) for number, found in sorter.blames.items()},
         status=sorter.status,
@@ -69,6 +70,8 @@ def evidence(
     )
 
 
+_Pattern: TypeAlias = Literal["hole", "edge", "all"]
+_PATTERNS: tuple[_Pattern, ...] = ("hole", "edge", "all")
 _WORST = {"proved": 0, "unknown": 1, "refuted": 2}
 
 
@@ -81,6 +84,7 @@ class _Sorter:
         self.status: dict[str, str] = {}
         self.undecided: set[str] = set()
         self.uncovered: set[str] = set()
+        self.gaps: dict[str, dict[_Pattern, tuple[str, bool]]] = {}
         self.at_cuda = _Places((n, c) for n, m in enumerate(matches) for c in m.cuda)
         self.at_nki = _Places((n, c) for n, m in enumerate(matches) for c in m.nki)
 
@@ -233,23 +237,39 @@ class _Sorter:
     def unwritten(
         self, relation: Relation, output: OutputRelation, left: NDArray[np.int64]
     ) -> None:
-        """Blame what is left out on the edge, on the tiles or on the store."""
-        certain = output.status == "refuted"
+        """Note the pattern of what is left out at one position of the sizes."""
         total = relation.nki_writers[output.name].size
         sizes = ", ".join(f"{name} = {size}" for name, size in sorted(relation.sizes.items()))
         how_many = "every element" if left.size == total else f"{left.size:,} of {total:,} elements"
         why = f"{how_many} of {output.name} unwritten" + (f" at {sizes}" if sizes else "")
-        store = self.store(output.name)
-        edge = self.edge(output.name)
-        tiles = self.kind("tile-axis")
-        if store is None or not self.matches[store].nki:
-            self.blame(store, "same-elements", why, certain=certain)
-        elif edge is not None and _ends_early(output, left, total):
-            self.blame(edge, "same-bound", why, certain=certain)
-        elif tiles is not None:
-            self.blame(tiles, "covers-extent", why, certain=certain)
-        else:
-            self.blame(store, "same-elements", why, certain=certain)
+        pattern: _Pattern = "hole"
+        if left.size == total:
+            pattern = "all"
+        elif _ends_early(output, left, total):
+            pattern = "edge"
+        found = self.gaps.setdefault(output.name, {})
+        found[pattern] = (why, output.status == "refuted")
+
+    def left_out(self) -> None:
+        """Blame what is left out once an output, by the pattern that says most.
+
+        A hole is a fault of the tiles, whatever other sizes show; what ends early at every
+        size is a fault at the edge; a tensor of which nothing is written says neither.
+        """
+        for output, found in self.gaps.items():
+            store = self.store(output)
+            edge = self.edge(output)
+            tiles = self.kind("tile-axis")
+            pattern = next(p for p in _PATTERNS if p in found)
+            why, certain = found[pattern]
+            if store is None or not self.matches[store].nki:
+                self.blame(store, "same-elements", why, certain=certain)
+            elif pattern == "edge" and edge is not None:
+                self.blame(edge, "same-bound", why, certain=certain)
+            elif tiles is not None:
+                self.blame(tiles, "covers-extent", why, certain=certain)
+            else:
+                self.blame(store, "same-elements", why, certain=certain)
 
     def store(self, output: str) -> int | None:
         """The match of the store that makes an output."""
@@ -321,6 +341,10 @@ def _left_out(relation: Relation, output: OutputRelation) -> NDArray[np.int64]:
 
 def _shown(difference: Difference) -> str:
     """A difference in a few words; expressions that are long are cut."""
+    match difference.cuda, difference.nki:
+        case Element(tensor=tensor, index=places), Element(tensor=other, index=given):
+            if tensor == other and any(isinstance(p, Table) for p in (*places, *given)):
+                return f"{tensor} is read at other places than in CUDA"
     left, right = _cut(str(difference.cuda)), _cut(str(difference.nki))
     return f"{left} in CUDA, {right} in NKI"
 
@@ -337,17 +361,5 @@ def _ends_early(output: OutputRelation, left: NDArray[np.int64], total: int) -> 
     written[left] = False
     if not written.any():
         return False
-    box = np.argwhere(written.reshape(_shape(output, total))).max(axis=0) + 1
+    box = np.argwhere(written.reshape(output.shape)).max(axis=0) + 1
     return int(written.sum()) == int(np.prod(box, dtype=object))
-
-
-def _shape(output: OutputRelation, size: int) -> tuple[int, ...]:
-    """The output's shape, as far as its pieces tell."""
-    import numpy as np
-
-    boxes = [piece.box for piece in output.cuda_pieces]
-    if boxes and boxes[0]:
-        shape = tuple(max(box[d][1] for box in boxes) for d in range(len(boxes[0])))
-        if int(np.prod(shape, dtype=object)) == size:
-            return shape
-    return (size,)

@@ -105,6 +105,9 @@ class Judge:
             return Answer(None, f"{', '.join(hidden)} hangs on something that was not understood")
         if match.cuda and match.nki:
             return _YES
+        broken = self.broken_neighbour(match)
+        if broken is not None:
+            return Answer(False, broken)
         return Answer(
             None, "nothing stands on the other side, and the outputs are not proved equal"
         )

@@ -22,7 +22,7 @@ from migrate.align.binding import Binding, BoundTensor, logical_tensors
 from migrate.align.difference import Difference, differences, similarity
 from migrate.budget import Meter
 from migrate.ir.evaluate import Trouble, evaluate
-from migrate.ir.forms import Element, Form, Piece, Table, walk
+from migrate.ir.forms import Element, Form, Hashed, Missing, Piece, Table, Unknown, walk
 from migrate.ir.nodes import Kernel, Op
 from migrate.ir.normal import Meaning, Tensor, meaning
 from migrate.ir.reals import Reals
@@ -38,6 +38,9 @@ Make: TypeAlias = "Callable[[Binding, Inputs], Mapping[str, NDArray[np.generic]]
 FAMILIES = ("normal", "uniform", "int")
 """Input families tried for a witness, in order."""
 
+_SAMPLE = 64
+"""Elements looked at where one of a kind tells of all."""
+
 _SAME = 1e-6
 """Relative difference below which two float64 evaluations count as equal."""
 
@@ -47,7 +50,8 @@ class Mismatch:
     """Elements of one output whose two expressions differ in the same way.
 
     `elements` are flat and ascending; `cuda_op` and `nki_op` are the ops that wrote them
-    last, `reads` the NKI ops that load the elements a `Difference` is about.
+    last, `reads` the NKI ops that load the elements a `Difference` is about.  `overwritten`:
+    the NKI kernel had the right expression there, and then wrote another one over it.
     """
 
     output: str
@@ -57,6 +61,7 @@ class Mismatch:
     nki_op: Op | None
     reads: tuple[Op, ...]
     likeness: float
+    overwritten: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +69,12 @@ class OutputRelation:
     """One output: its status, the share of elements that agree, and what differs."""
 
     name: str
+    shape: tuple[int, ...]
     status: Status
     agreeing: float
     alike: float
     mismatches: tuple[Mismatch, ...]
     witness: Witness | None
-    cuda_pieces: tuple[Piece, ...]
-    nki_pieces: tuple[Piece, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,41 +153,35 @@ def _output(
     differing: NDArray[np.int64] | None,
     witnesses: Mapping[str, Witness],
 ) -> OutputRelation:
-    cuda_form = cuda.form.output(tensor.name)
-    nki_form = nki.form.output(tensor.name)
-    cuda_pieces = cuda_form.pieces if cuda_form else ()
-    nki_pieces = nki_form.pieces if nki_form else ()
     if differing is None:
-        return OutputRelation(tensor.name, "unknown", 0.0, 0.0, (), None, cuda_pieces, nki_pieces)
+        return OutputRelation(tensor.name, tensor.shape, "unknown", 0.0, 0.0, (), None)
     witness = witnesses.get(tensor.name)
     mismatches = tuple(_mismatches(tensor, cuda, nki, differing))
     total = max(tensor.size, 1)
     agreeing = 1.0 - differing.size / total
     alike = agreeing + sum(m.likeness * m.elements.size for m in mismatches) / total
-    understood = _understood(cuda_pieces) and _understood(nki_pieces)
     status: Status
     if witness is not None:
         status = "refuted"
-    elif not differing.size and understood:
+    elif not differing.size and _understood(tensor.name, cuda) and _understood(tensor.name, nki):
         status = "proved"
     else:
         status = "unknown"
     return OutputRelation(
-        tensor.name,
-        status,
-        agreeing,
-        min(alike, 1.0),
-        mismatches,
-        witness,
-        cuda_pieces,
-        nki_pieces,
+        tensor.name, tensor.shape, status, agreeing, min(alike, 1.0), mismatches, witness
     )
 
 
-def _understood(pieces: tuple[Piece, ...]) -> bool:
-    from migrate.ir.forms import Unknown
-
-    return not any(isinstance(form, Unknown) for piece in pieces for form in walk(piece.form))
+def _understood(output: str, means: Meaning) -> bool:
+    """Whether nothing in an output is unknown; the terms alone often tell."""
+    if means.clear:
+        return True
+    form = means.form.output(output)
+    return form is not None and not any(
+        isinstance(part, Unknown | Hashed) or (isinstance(part, Missing) and part.used)
+        for piece in form.pieces
+        for part in walk(piece.form)
+    )
 
 
 def _mismatches(
@@ -206,6 +204,11 @@ def _mismatches(
                     nki_op=_writer(nki, tensor.name, int(elements[0])),
                     reads=_reads(nki, parted, other),
                     likeness=similarity(mine.form, other.form),
+                    overwritten=nki.once_held(
+                        tensor.name,
+                        elements[:_SAMPLE],
+                        cuda.terms[tensor.name].reshape(-1)[elements[:_SAMPLE]],
+                    ),
                 )
             )
     return found

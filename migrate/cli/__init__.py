@@ -36,7 +36,10 @@ CLOSED_PIPE: Final = 141
 """128 + SIGPIPE."""
 
 VERBS: Final[dict[str, str]] = {
+    "review": "read a CUDA kernel and its NKI migration side by side in the terminal",
     "diff": "compare a CUDA kernel with its NKI migration, construct by construct",
+    "score": "say how much of the CUDA kernel arrived, from 0 to 100, and what took the rest",
+    "explain": "show the page of a rule, a mapping or a target",
     "ir": "show what was understood of the kernels of a file",
     "run": "run one kernel on the CPU, .npz in, .npz out",
 }

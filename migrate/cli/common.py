@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -32,6 +33,43 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: {neutral(message)} ({self.prog} --help)", file=sys.stderr)
         raise SystemExit(USAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """What a comparing verb was asked to compare; without kernels, the case names them."""
+
+    cuda: str | None
+    nki: str | None
+    case: str | None
+
+
+def add_subjects(parser: Parser) -> None:
+    """The arguments of a verb that compares: two kernels or a case, and whether to run."""
+    parser.add_argument(
+        "cuda", metavar="CUDA", help="file, file::kernel, or a case.toml for both sides"
+    )
+    parser.add_argument("nki", metavar="NKI", nargs="?", help="file or file::kernel")
+    parser.add_argument("--case", metavar="FILE", help="sizes, tensors and launches for the two")
+    parser.add_argument(
+        "--run",
+        choices=("auto", "never", "always"),
+        default="auto",
+        help="whether both kernels are also run (default: auto)",
+    )
+
+
+def subjects(parser: Parser, options: argparse.Namespace) -> Subjects:
+    """What `add_subjects` was given, or a usage error."""
+    if options.nki is None:
+        if not is_case(options.cuda):
+            parser.error("the NKI kernel is missing; give both kernels, or one case.toml")
+        if options.case is not None:
+            parser.error("a case was given twice")
+        return Subjects(None, None, options.cuda)
+    if is_case(options.cuda) or is_case(options.nki):
+        parser.error("a case.toml stands in place of both kernels; beside them use --case")
+    return Subjects(options.cuda, options.nki, options.case)
 
 
 def reference(text: str) -> tuple[str, str | None]:

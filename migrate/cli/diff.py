@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Literal, cast
 
 from migrate.cli import OK, SAYS_NO, UNDETERMINED, VERBS
-from migrate.cli.common import Parser, emit, is_case
+from migrate.cli.common import Parser, add_subjects, emit, subjects
 
 if TYPE_CHECKING:
     from migrate.results import Comparison
@@ -25,18 +25,8 @@ def run(arguments: list[str]) -> int:
             "migrate diff case.toml --run never --format json",
         ],
     )
-    parser.add_argument(
-        "cuda", metavar="CUDA", help="file, file::kernel, or a case.toml for both sides"
-    )
-    parser.add_argument("nki", metavar="NKI", nargs="?", help="file or file::kernel")
-    parser.add_argument("--case", metavar="FILE", help="sizes, tensors and launches for the two")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
-    parser.add_argument(
-        "--run",
-        choices=("auto", "never", "always"),
-        default="auto",
-        help="whether both kernels are also run (default: auto)",
-    )
+    add_subjects(parser)
+    parser.add_argument("--format", choices=("text", "json", "md"), default="text")
     parser.add_argument(
         "--fail-on",
         choices=("error", "warning", "note", "never"),
@@ -46,27 +36,23 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("-o", "--output", metavar="FILE", help="write the report to FILE")
     options = parser.parse_args(arguments)
 
-    cuda, nki, case = options.cuda, options.nki, options.case
-    if nki is None:
-        if not is_case(cuda):
-            parser.error("the NKI kernel is missing; give both kernels, or one case.toml")
-        if case is not None:
-            parser.error("a case was given twice")
-        cuda, case = None, cuda
-    elif is_case(cuda) or is_case(nki):
-        parser.error("a case.toml stands in place of both kernels; beside them use --case")
+    asked = subjects(parser, options)
 
     from migrate.api import compare
 
-    result = compare(cuda, nki, case=case, run=options.run)
+    result = compare(asked.cuda, asked.nki, case=asked.case, run=options.run)
     if options.format == "json":
         from migrate.report import json
 
         emit(json.render(result), options.output)
+    elif options.format == "md":
+        from migrate.report import markdown, sources
+
+        emit(markdown.render(result, sources.of(result, asked.case)).encode(), options.output)
     else:
         from migrate.report import sources, text
 
-        texts = sources.of(result, case)
+        texts = sources.of(result, asked.case)
         if options.output is None:
             text.write(result, sys.stdout, texts)
         else:

@@ -34,7 +34,7 @@ from migrate.cuda.ast import (
     Variable,
 )
 from migrate.cuda.machine import Machine
-from migrate.cuda.runtime import Array, Frame, Mask, Ref, Slot
+from migrate.cuda.runtime import Array, Frame, Mask, Raw, Ref, Slot
 from migrate.cuda.types import (
     BOOL,
     VOID,
@@ -297,7 +297,11 @@ class Evaluator:
         if isinstance(node.base, Element):
             # Only the component is read from memory.
             return self.read(self.find(node, mask), mask, node.span)
-        return self.value(node.base, mask)[node.index]
+        whole = self.value(node.base, mask)
+        if isinstance(whole, Raw):
+            reason = f"memory of {whole.scalar} taken apart as {node.base.type}"
+            raise self.machine.unsupported(reason, node.span)
+        return whole[node.index]
 
     def _make_vector(self, node: MakeVector, mask: Mask) -> tuple[Any, ...]:
         return tuple(self.value(part, mask) for part in node.parts)
@@ -336,13 +340,16 @@ class Evaluator:
             raise machine.unsupported("the address of a pointer", span)
         from migrate.cuda.types import scalars_in
 
-        each = scalars_in(variable.type)
+        slot = frame.slots.pop(variable.id, None)
+        held: Type = variable.type
+        each = scalars_in(held)
+        if slot is not None and isinstance(slot.value, Raw):
+            held, each = slot.value.scalar, len(slot.value.parts)
         base = np.arange(count, dtype=np.int64) * each
         buffer = machine.allocate(
-            variable.name, variable.type, count, "private", base, span=variable.span
+            variable.name, held, count, "private", base, each, span=variable.span
         )
         ref = Ref(buffer, np.asarray(0, dtype=np.int64))
-        slot = frame.slots.pop(variable.id, None)
         frame.buffers[variable.id] = ref
         if slot is not None and slot.value is not None:
             mask = machine.lanes.everyone if slot.defined is None else slot.defined
@@ -414,6 +421,8 @@ class Evaluator:
         if old is None:
             # Components are assigned one by one; the lanes count as assigned from the first on.
             old = tuple(self.machine.constant(0, vector.element) for _ in range(vector.lanes))
+        if isinstance(old, Raw):
+            raise self.machine.unsupported("a component of memory of another type", span)
         parts = list(old)
         parts[index] = value
         self.assign(frame, variable, tuple(parts), mask, span)

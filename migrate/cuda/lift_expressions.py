@@ -17,6 +17,7 @@ from migrate.cuda.symbolic import (
     Number,
     Parts,
     Pointer,
+    Raw,
     Symbolic,
     Truth,
     Unknown,
@@ -186,7 +187,12 @@ class Expressions:
                 return value
             case Number(index=index):
                 if not self.known.exact(index, kind):
-                    raise self.not_lifted(f"{index} may wrap as {kind}", span)
+                    # Below zero it wraps: that is what the conversion of the number does.
+                    number = self.fresh(DType.INT64)
+                    self.emit(Position(number, index, place))
+                    result = self.fresh(kind.dtype)
+                    self.emit(Cast(result, number, place, Rounding.EXACT))
+                    return result
                 result = self.fresh(kind.dtype)
                 constant = index.constant
                 if constant is not None:
@@ -464,10 +470,10 @@ class Expressions:
             return pointer
         stride = self._stride(pointer, element, span)
         index = self._number(index)
+        if isinstance(index, Number) and isinstance(kind, Scalar):
+            if not self.known.exact(index.index, kind):
+                index = Data(self.value(index, kind, span))
         if isinstance(index, Number):
-            exact = not isinstance(kind, Scalar) or self.known.exact(index.index, kind)
-            if not exact:
-                raise self.not_lifted(f"the index {index.index} may wrap as {kind}", span)
             step = Number(index.index * stride, index.sources)
             if isinstance(pointer.offset, Number):
                 total = pointer.offset.index + step.index
@@ -633,7 +639,9 @@ class Expressions:
                 self.emit(Cast(result, value, self.at(span), Rounding.EXACT))
                 return Data(result)
         if to.size > frm.size and not self.known.exact(number.index, frm):
-            raise self.not_lifted(f"{number.index} may wrap as {frm}", span)
+            result = self.fresh(to.dtype)
+            self.emit(Cast(result, self.value(number, frm, span), self.at(span), Rounding.EXACT))
+            return Data(result)
         # Narrowing to 32 bits keeps the value (sizes are below 2^31), and between signed and
         # unsigned the same bits are meant: whoever needs the number checks its sign.
         return number
@@ -726,11 +734,19 @@ class Expressions:
             raise self.not_lifted("a load through a pointer that is not known", span)
         scalar = scalar_of(kind)
         buffer = pointer.buffer
-        if scalar is None or scalar.dtype is not self.scalars[buffer].dtype:
-            raise self.not_lifted(f"memory of {self.scalars[buffer]} accessed as {kind}", span)
-        items: list[Symbolic] = []
+        held = self.scalars[buffer]
+        if scalar is None:
+            raise self.not_lifted(f"a load of {kind}", span)
+        count = scalars_in(kind)
+        raw = held.size != scalar.size and kind.size % held.size == 0
+        if raw:
+            # Through a pointer of another width memory is only passed on.
+            scalar, count = held, kind.size // held.size
+        elif scalar.dtype is not held.dtype:
+            raise self.not_lifted(f"memory of {held} accessed as {kind}", span)
+        items: list[Data] = []
         sources = pointer.offset.sources if isinstance(pointer.offset, Number) else ()
-        for part in range(scalars_in(kind)):
+        for part in range(count):
             index = self.cells(pointer, part, span)
             result = self.fresh(scalar.dtype)
             version = self.state.versions[buffer]
@@ -742,6 +758,8 @@ class Expressions:
             else:
                 self.emit(Gather(result, version, index, self.at(span), self.where(), sources))
             items.append(Data(result))
+        if raw:
+            return Raw(scalar, tuple(items))
         return Parts(tuple(items)) if isinstance(kind, Vector) else items[0]
 
     def store(
@@ -749,17 +767,19 @@ class Expressions:
     ) -> None:
         if pointer.buffer is None:
             raise self.not_lifted("a store through a null pointer", span)
-        scalar = scalar_of(kind)
+        scalar = value.scalar if isinstance(value, Raw) else scalar_of(kind)
         buffer = pointer.buffer
         if scalar is None or scalar.dtype is not self.scalars[buffer].dtype:
             raise self.not_lifted(f"memory of {self.scalars[buffer]} accessed as {kind}", span)
         self.stored.add(buffer)
-        items = value.items if isinstance(value, Parts) else (value,)
+        items = value.items if isinstance(value, Parts | Raw) else (value,)
         sources = pointer.offset.sources if isinstance(pointer.offset, Number) else ()
         for part, item in enumerate(items):
             number = self.value(item, scalar, span)
             index = self.cells(pointer, part, span)
             into = self.state.versions[buffer]
+            if combine is not None and into in self.pristine:
+                self.loaded.add(buffer)
             result = self.next_version(buffer)
             exact = tuple(piece for piece in index if isinstance(piece, Index))
             place, where = self.at(span), self.where()
@@ -858,8 +878,11 @@ class Expressions:
         one = Number(Index.of(node.delta))
         if isinstance(node.type, PointerType):
             new: Symbolic = self.moved(old, one, INT, node.type.element, node.span)
-        elif isinstance(node.type, Scalar) and node.type.is_integer:
-            new = self.arithmetic("add", old, one, node.type, INT, node.span)
+        elif isinstance(node.type, Scalar):
+            amount: Symbolic = one
+            if node.type.is_float:
+                amount = self.lift(ast.Literal(float(node.delta), node.type, node.span))
+            new = self.arithmetic("add", old, amount, node.type, node.type, node.span)
         else:
             raise self.not_lifted(f"a step of {node.type}", node.span)
         self.write(node.target, new, node.span)

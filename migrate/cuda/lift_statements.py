@@ -403,7 +403,7 @@ class Lifter(Expressions):
             opposite = negate(condition)
         other, after_other = self._region(opposite, lambda: self._run(otherwise))
         merges = self._merges(start, body, after_then, other, after_other, span)
-        if not body and not other:
+        if not body and not other and not merges:
             return
         if all(isinstance(op, PURE) for op in (*body, *other)):
             # Nothing but values: they can be computed everywhere and chosen from.

@@ -18,6 +18,7 @@ from migrate.cuda.runtime import (
     Fault,
     Lanes,
     Mask,
+    Raw,
     Ref,
     Unsupported,
 )
@@ -84,6 +85,8 @@ class Machine:
     def spread(self, value: Any, kind: Type) -> Any:
         """A value with one entry a lane."""
         shape = (self.lanes.total,)
+        if isinstance(value, Raw):
+            return Raw(value.scalar, tuple(self.spread(p, value.scalar) for p in value.parts))
         match kind:
             case Vector(element=element):
                 return tuple(self.spread(part, element) for part in value)
@@ -98,6 +101,8 @@ class Machine:
 
     def select(self, mask: Array, then: Any, otherwise: Any, kind: Type, span: Span) -> Any:
         """`then` where the mask holds."""
+        if isinstance(then, Raw) or isinstance(otherwise, Raw):
+            return self._select_raw(mask, then, otherwise, span)
         match kind:
             case Vector(element=element):
                 return tuple(
@@ -113,10 +118,21 @@ class Machine:
             case _:
                 return np.where(mask, then, otherwise)
 
+    def _select_raw(self, mask: Array, then: Any, otherwise: Any, span: Span) -> Raw:
+        if not (isinstance(then, Raw) and isinstance(otherwise, Raw)):
+            raise self.unsupported("memory of another type mixed with values", span)
+        if then.scalar != otherwise.scalar or len(then.parts) != len(otherwise.parts):
+            raise self.unsupported("memory of several types in one variable", span)
+        pairs = zip(then.parts, otherwise.parts, strict=True)
+        return Raw(then.scalar, tuple(self.select(mask, a, b, then.scalar, span) for a, b in pairs))
+
     def doubted(self, value: Any, kind: Type, where: Mask | None) -> Any:
         """A value marked where it hung on a comparison within the error bound."""
         if where is None:
             return value
+        if isinstance(value, Raw):
+            parts = tuple(self.doubted(part, value.scalar, where) for part in value.parts)
+            return Raw(value.scalar, parts)
         match kind:
             case Vector(element=element):
                 return tuple(self.doubted(part, element, where) for part in value)
@@ -130,6 +146,8 @@ class Machine:
     # Arithmetic
 
     def cast(self, value: Any, frm: Type, to: Type) -> Any:
+        if isinstance(value, Raw):
+            return value
         match frm, to:
             case Scalar(), Scalar():
                 if frm.dtype is to.dtype:
@@ -249,7 +267,7 @@ class Machine:
                 )
                 raise Fault(event)
             offset = np.where(mask, offset, 0)
-        if scalars in (2, 4) and (offset % scalars).any():
+        if scalars in (2, 4, 8, 16) and (offset % scalars).any():
             crooked = (offset % scalars != 0) & mask
             if crooked.any():
                 lane = int(np.argmax(crooked))
@@ -268,13 +286,19 @@ class Machine:
 
     def load(self, ref: Ref, kind: Type, mask: Mask, span: Span) -> Any:
         """What the lanes of the mask read."""
-        scalars = scalars_in(kind)
-        if not mask.any():
-            return self.nothing(kind, span)
-        buffer, position = self.flat(ref, scalars, mask, span)
         scalar = scalar_of(kind)
         if scalar is None:
             raise self.unsupported(f"a load of {kind}", span)
+        if not mask.any():
+            return self.nothing(kind, span)
+        # Through a pointer of another width memory is only passed on: see `Raw`.
+        raw = ref.buffer is not None and ref.buffer.scalar.size != scalar.size
+        if raw and ref.buffer is not None:
+            scalar = ref.buffer.scalar
+            if kind.size % scalar.size:
+                raise self.unsupported(f"memory of {scalar} accessed as {kind}", span)
+        scalars = kind.size // scalar.size if raw else scalars_in(kind)
+        buffer, position = self.flat(ref, scalars, mask, span)
         parts = []
         for part in range(scalars):
             at = position + part if part else position
@@ -297,20 +321,24 @@ class Machine:
             else:
                 value = np.asarray(buffer.data[at])
             parts.append(self._viewed(value, buffer.scalar, scalar, span))
+        if raw:
+            return Raw(scalar, tuple(parts))
         return tuple(parts) if isinstance(kind, Vector) else parts[0]
 
     def store(self, ref: Ref, value: Any, kind: Type, mask: Mask, span: Span) -> None:
         """Write for the lanes of the mask."""
         if not mask.any():
             return
-        scalars = scalars_in(kind)
-        scalar = scalar_of(kind)
-        buffer, position = self.flat(ref, scalars, mask, span)
+        scalar = value.scalar if isinstance(value, Raw) else scalar_of(kind)
         if scalar is None:
             raise self.unsupported(f"a store of {kind}", span)
-        buffer.written = True
         value = self.doubted(value, kind, None if self.doubt is None else self.doubt & mask)
-        parts = value if isinstance(kind, Vector) else (value,)
+        if isinstance(value, Raw):
+            parts: tuple[Any, ...] = value.parts
+        else:
+            parts = value if isinstance(kind, Vector) else (value,)
+        buffer, position = self.flat(ref, len(parts), mask, span)
+        buffer.written = True
         position = np.broadcast_to(position, mask.shape)
         whole = bool(mask.all())
         for part, piece in enumerate(parts):

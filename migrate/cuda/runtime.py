@@ -167,6 +167,17 @@ class Ref:
     offset: Array
 
 
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Memory read through a pointer of another width, to be copied on: what it really holds.
+
+    `*(float4*)dst = *(float4*)src` moves eight halves where the arrays hold halves.
+    """
+
+    scalar: Scalar
+    parts: tuple[Any, ...]
+
+
 @dataclass(slots=True)
 class Slot:
     """A local variable's value; `defined` is the lanes that have assigned it (`None`: all)."""

@@ -66,6 +66,14 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
+class Raw:
+    """Memory read through a pointer of another width, to be copied on: what it really holds."""
+
+    scalar: Scalar
+    items: tuple[Data, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Unset:
     """A variable that nothing has been assigned to."""
 
@@ -77,7 +85,7 @@ class Unknown:
     reason: str
 
 
-Symbolic: TypeAlias = Number | Truth | Data | Pointer | Parts | Unset | Unknown
+Symbolic: TypeAlias = Number | Truth | Data | Pointer | Parts | Raw | Unset | Unknown
 
 
 def merged(*lists: tuple[Span, ...]) -> tuple[Span, ...]:

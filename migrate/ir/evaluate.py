@@ -52,6 +52,7 @@ from migrate.ir.nodes import (
     Version,
     operands,
     results,
+    walk,
 )
 from migrate.ir.predicate import TRUE, Predicate, holds
 from migrate.numerics.dtypes import DType
@@ -123,17 +124,27 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
+class Write:
+    """One store as it happened: the flat cells and what went into them."""
+
+    op: Op
+    cells: Array
+    content: Array
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """What an evaluation left: flat content of each output buffer, in output order.
 
     `writers` gives for every cell of an output the position in `stores` of the op that
-    wrote it last, -1 for none.
+    wrote it last, -1 for none.  `writes` are all stores to an output, in order.
     """
 
     outputs: dict[str, Array]
     shapes: dict[str, tuple[int, ...]]
     writers: dict[str, NDArray[np.int32]]
     stores: tuple[Op, ...]
+    writes: dict[str, tuple[Write, ...]]
     trouble: tuple[Trouble, ...]
 
 
@@ -174,6 +185,7 @@ class _Lives:
     number: dict[int, int] = field(default_factory=dict)
     fold_of: dict[int, int] = field(default_factory=dict)
     latest: dict[str, Version] = field(default_factory=dict)
+    inside: dict[int, frozenset[Version]] = field(default_factory=dict)
 
     @staticmethod
     def of(kernel: Kernel) -> _Lives:
@@ -232,6 +244,13 @@ class _Lives:
             if isinstance(used, Version):
                 self.last[used] = position
 
+    def made_in(self, op: Guard) -> frozenset[Version]:
+        """The versions made in the branches of a guard, at any depth."""
+        if id(op) not in self.inside:
+            made = (made for inner in walk((*op.body, *op.otherwise)) for made in results(inner))
+            self.inside[id(op)] = frozenset(v for v in made if isinstance(v, Version))
+        return self.inside[id(op)]
+
     def in_place(self, op: Op, into: Version) -> bool:
         return (
             self.last.get(into) == self.number[id(op)]
@@ -272,6 +291,7 @@ class _Run:
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.buffers = {buffer.name: buffer for buffer in kernel.buffers}
         self.writers: dict[str, NDArray[np.int32]] = {}
+        self.writes: dict[str, list[Write]] = {}
         self.stores: list[Op] = []
         self.store_numbers: dict[int, int] = {}
         self.trouble: dict[tuple[str, int], Trouble] = {}
@@ -296,6 +316,7 @@ class _Run:
             shapes={name: self.shapes[name] for name in outputs},
             writers=self.writers,
             stores=tuple(self.stores),
+            writes={name: tuple(made) for name, made in self.writes.items()},
             trouble=tuple(self.trouble.values()),
         )
 
@@ -435,12 +456,7 @@ class _Run:
                 truth = known
         else:
             truth = holds(condition, self.scope)
-        made_inside = {
-            version
-            for inner in (*op.body, *op.otherwise)
-            for version in results(inner)
-            if isinstance(version, Version)
-        }
+        made_inside = self.lives.made_in(op)
         self.active = _simple(outside & truth) if data is None else outside
         if data is not None:
             self.guards.append(data)
@@ -468,13 +484,16 @@ class _Run:
             self.merge(merge, truth, data, op)
         self.memory.update(saved)
 
-    def entry(self, version: Version, inside: set[Version]) -> Version:
+    def entry(self, version: Version, inside: frozenset[Version]) -> Version:
         while version in inside and version in self.lives.parent:
             version = self.lives.parent[version]
         return version
 
     def skip(
-        self, merges: tuple[Merge, ...], inside: set[Version], which: Literal["then", "otherwise"]
+        self,
+        merges: tuple[Merge, ...],
+        inside: frozenset[Version],
+        which: Literal["then", "otherwise"],
     ) -> None:
         """Give the names of a branch that no point takes what they would have been."""
         for merge in merges:
@@ -627,6 +646,9 @@ class _Run:
             else:
                 ok = ok & truth
         shape = np.broadcast_shapes(np.shape(flat), np.shape(ok), np.shape(value))
+        if combine is not None:
+            # Every point adds its own, also where no operand tells the points apart.
+            shape = np.broadcast_shapes(shape, self.extents)
         self.meter.step(max(1, math.prod(shape) // 32))
         cells = np.broadcast_to(flat, shape)
         new = np.broadcast_to(value, shape)
@@ -644,6 +666,7 @@ class _Run:
             content[cells] = new
         if into.buffer in self.writers:
             self.writers[into.buffer][cells] = self.store_number(op)
+            self.writes.setdefault(into.buffer, []).append(Write(op, cells, new))
             lost = self.algebra.unwritten(new)
             if lost.any():
                 self.note(

@@ -40,18 +40,25 @@ def scramble(values: Ids) -> Ids:
 
 
 class Bijection:
-    """An invertible scrambling of 64-bit numbers: multiply, fold the halves, twice."""
+    """An invertible scrambling of 64-bit numbers: add, then multiply and fold the halves.
+
+    The addition keeps 0, which the rest maps to itself, from being the same element in
+    every bijection.
+    """
 
     def __init__(self, name: str) -> None:
         factors = [salt(f"{name}/{position}") | 1 for position in range(3)]
         self._forward = tuple(np.uint64(f) for f in factors)
+        self._start = np.uint64(salt(f"{name}/start"))
         self._backward = tuple(np.uint64(pow(f, -1, _WORD)) for f in reversed(factors))
 
     def __call__(self, values: Ids) -> Ids:
-        return self._pass(values, self._forward)
+        with np.errstate(over="ignore"):
+            return self._pass(values + self._start, self._forward)
 
     def inverse(self, values: Ids) -> Ids:
-        return self._pass(values, self._backward)
+        with np.errstate(over="ignore"):
+            return self._pass(values, self._backward) - self._start
 
     @staticmethod
     def _pass(values: Ids, factors: Sequence[np.uint64]) -> Ids:

@@ -7,8 +7,8 @@ expressions are equal objects:
 * sums and products are sorted and collected;
 * `x % c` is stored as `x - c * (x // c)`, so `c * (x // c) + x % c` is `x`
   (it still prints as `x % c`);
-* `(c*q + r) // c` is `q + r // c`, common factors cancel, `(x // a) // b` is
-  `x // (a*b)` for positive constants;
+* `(c*q + r) // c` is `q + r // c`, common factors cancel, `(x // a + k) // b` is
+  `(x + a*k) // (a*b)` for constants, `a` and `b` positive;
 * `min` and `max` are flat, without duplicates, without arguments that another one
   dominates by a constant, and without a part common to all arguments.
 
@@ -28,6 +28,8 @@ MAX_TERMS = 128
 MAX_DEPTH = 24
 MAX_DEGREE = 8
 MAX_COEFFICIENT = 1 << 62
+MAX_WEIGHT = 2048
+"""Symbols and operators written out: squaring a quotient over and over doubles its text."""
 
 
 class TooComplex(ValueError):
@@ -45,6 +47,10 @@ class Symbol:
     def depth(self) -> int:
         return 0
 
+    @property
+    def weight(self) -> int:
+        return 1
+
     def __str__(self) -> str:
         return self.name
 
@@ -59,6 +65,10 @@ class Quotient:
     @property
     def depth(self) -> int:
         return 1 + max(self.numerator.depth, self.denominator.depth)
+
+    @property
+    def weight(self) -> int:
+        return 1 + self.numerator.weight + self.denominator.weight
 
     def __str__(self) -> str:
         return f"{_factor(self.numerator)} // {_factor(self.denominator)}"
@@ -75,6 +85,10 @@ class Extremum:
     def depth(self) -> int:
         return 1 + max(arg.depth for arg in self.args)
 
+    @property
+    def weight(self) -> int:
+        return 1 + sum(arg.weight for arg in self.args)
+
     def __str__(self) -> str:
         return f"{self.which}({', '.join(map(str, self.args))})"
 
@@ -87,14 +101,19 @@ Range: TypeAlias = tuple[int | None, int | None]
 class Index:
     """A canonical integer expression.  Immutable; equal meaning by the laws is equality."""
 
-    __slots__ = ("_depth", "_hash", "_text", "terms")
+    __slots__ = ("_depth", "_hash", "_text", "_weight", "terms")
 
     terms: tuple[tuple[Monomial, int], ...]
 
     def __init__(self, terms: Iterable[tuple[Monomial, int]] = ()) -> None:
-        kept = tuple(sorted(((m, c) for m, c in terms if c), key=_order))
-        if len(kept) > MAX_TERMS:
+        given = [(m, c) for m, c in terms if c]
+        if len(given) > MAX_TERMS:
             raise TooComplex(f"index expression has more than {MAX_TERMS} terms")
+        # Before anything is ordered by its text, which is as long as this says.
+        self._weight = sum(1 + sum(atom.weight for atom in m) for m, _ in given)
+        if self._weight > MAX_WEIGHT:
+            raise TooComplex(f"index expression has more than {MAX_WEIGHT} parts")
+        kept = tuple(sorted(given, key=_order))
         for monomial, coefficient in kept:
             if len(monomial) > MAX_DEGREE or abs(coefficient) > MAX_COEFFICIENT:
                 raise TooComplex("index expression has too high a degree or coefficient")
@@ -168,6 +187,10 @@ class Index:
     @property
     def depth(self) -> int:
         return self._depth
+
+    @property
+    def weight(self) -> int:
+        return self._weight
 
     @property
     def constant(self) -> int | None:
@@ -329,8 +352,11 @@ def _quotient(numerator: Index, denominator: Index) -> Index:
     if divisor == 1:
         return outside + inner
     match inner.terms:
-        case (((Quotient(numerator=n, denominator=d),), 1),) if (d.constant or 0) > 0:
-            return outside + _quotient(n, d * divisor)
+        case (((Quotient(numerator=n, denominator=d),), 1), *rest_terms) if (
+            d.constant or 0
+        ) > 0 and (not rest_terms or (len(rest_terms) == 1 and not rest_terms[0][0])):
+            offset = rest_terms[0][1] if rest_terms else 0
+            return outside + _quotient(n + d * offset, d * divisor)
     return outside + Index([((Quotient(inner, Index.of(divisor)),), 1)])
 
 
@@ -535,7 +561,7 @@ def _text(index: Index) -> str:
         size = abs(coefficient)
         shown = body if body and size == 1 else f"{size}*{_wrapped(body)}" if body else str(size)
         if not text:
-            text = shown if coefficient > 0 else f"-{_wrapped(shown)}"
+            text = shown if coefficient > 0 else f"-{_wrapped(shown) if size == 1 else shown}"
         else:
             text += f" {'+' if coefficient > 0 else '-'} {shown}"
     return text

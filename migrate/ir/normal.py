@@ -18,7 +18,8 @@ The result is exact at the sizes it was taken at, and says nothing about others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -113,52 +114,100 @@ def meaning(
         if name in bound
     }
     shapes = {tensor.name: tensor.shape for tensor in bound.values()}
-    reader = Reader(terms.log, shapes, meter)
-    reader.read(np.concatenate([r.reshape(-1) for r in ids.values()] or [_EMPTY]))
-    forms = [
-        OutputForm(name, shapes[name], reader.pieces(ids[name], shapes[name]))
-        for name in sorted(ids)
-    ]
-    return Meaning(
-        form=NormalForm(tuple(forms), tuple(sorted(terms.used))),
-        evaluation=evaluation,
-        terms=ids,
-        writers=writers,
-        shapes=shapes,
-        _reader=reader,
-        _reads=tuple(terms.reads),
-    )
+    outputs = {name: bound[name] for name in evaluation.outputs if name in bound}
+    return Meaning(evaluation, ids, writers, shapes, terms, meter, outputs)
 
 
-@dataclass(frozen=True, slots=True)
 class Meaning:
     """What a kernel computes at fixed sizes, down to single elements.
 
     `terms` holds for each output the canonical term of every logical element, row-major:
     two kernels over the same logical tensors compute the same where their terms are
     equal.  `writers` gives the position in `evaluation.stores` of the op that wrote the
-    element last, -1 for none.
+    element last, -1 for none.  Expressions are read back from the terms when first asked
+    for: most elements of most comparisons are never asked about.
     """
 
-    form: NormalForm
-    evaluation: Evaluation
-    terms: dict[str, Ids]
-    writers: dict[str, NDArray[np.int32]]
-    shapes: dict[str, tuple[int, ...]]
-    _reader: Reader = field(repr=False)
-    _reads: tuple[tuple[Op, Ids], ...] = field(repr=False)
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        terms: dict[str, Ids],
+        writers: dict[str, NDArray[np.int32]],
+        shapes: dict[str, tuple[int, ...]],
+        made: Terms,
+        meter: Meter,
+        tensors: Mapping[str, Tensor],
+    ) -> None:
+        """`tensors` maps the output buffers to their logical tensors."""
+        self.evaluation = evaluation
+        self.terms = terms
+        self.writers = writers
+        self.shapes = shapes
+        self.rewrites = tuple(sorted(made.used))
+        self._tensors = {tensor.name: tensor for tensor in tensors.values()}
+        self._buffers = {tensor.name: buffer for buffer, tensor in tensors.items()}
+        self._made = made
+        self._meter = meter
+        self._reader: Reader | None = None
+        self._read: set[str] = set()
+
+    @property
+    def clear(self) -> bool:
+        """Whether nothing that was computed depends on what is unknown or undefined."""
+        return not any(made.operator in {"opaque", "undefined"} for made in self._made.log)
+
+    @cached_property
+    def form(self) -> NormalForm:
+        """Every output as tensor expressions."""
+        reader = self._reading(set(self.terms))
+        return NormalForm(
+            tuple(
+                OutputForm(name, self.shapes[name], reader.pieces(ids, self.shapes[name]))
+                for name, ids in sorted(self.terms.items())
+            ),
+            self.rewrites,
+        )
 
     def pieces(self, output: str, elements: Numbers) -> tuple[Piece, ...]:
         """The expressions of some elements (flat, ascending) of an output."""
-        return self._reader.pieces(self.terms[output], self.shapes[output], elements)
+        reader = self._reading({output})
+        return reader.pieces(self.terms[output], self.shapes[output], elements)
+
+    def once_held(self, output: str, elements: Numbers, terms: Ids) -> bool:
+        """Whether each of some elements had the given term at some time, if not at the end."""
+        tensor = self._tensors[output]
+        cells = elements
+        if tensor.elements is not None:
+            places = np.full(int(np.prod(tensor.shape, dtype=object)), -1, np.int64)
+            held = np.flatnonzero(tensor.elements >= 0)
+            places[tensor.elements[held]] = held
+            cells = places[elements]
+        wanted = dict(zip(cells.tolist(), terms.tolist(), strict=True))
+        for write in self.evaluation.writes.get(self._buffers[output], ()):
+            inside = np.isin(write.cells, cells)
+            for cell, term in zip(
+                write.cells[inside].tolist(), write.content[inside].tolist(), strict=True
+            ):
+                if wanted.get(cell) == term:
+                    del wanted[cell]
+        return not wanted
 
     def reader_of(self, tensor: str, element: int) -> Op | None:
         """The first op that loads an element of an input, if any does."""
         term = element_terms(tensor, np.array([element], np.int64))[0]
-        for op, ids in self._reads:
+        for op, ids in self._made.reads:
             if bool((ids == term).any()):
                 return op
         return None
+
+    def _reading(self, outputs: set[str]) -> Reader:
+        """A reader that knows at least these outputs."""
+        if self._reader is None or not outputs <= self._read:
+            self._read |= outputs
+            self._reader = Reader(self._made.log, self.shapes, self._meter)
+            wanted = [self.terms[name].reshape(-1) for name in sorted(self._read)]
+            self._reader.read(np.concatenate(wanted or [_EMPTY]))
+        return self._reader
 
 
 _EMPTY = np.zeros(0, np.uint64)

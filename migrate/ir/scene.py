@@ -69,6 +69,8 @@ class Draft:
     sources: tuple[Span, ...] = ()
     spans: tuple[Span, ...] = ()
     axes: tuple[Axis, ...] = ()
+    parts: tuple[tuple[Span, str], ...] = ()
+    """What to show where, if not the summary at the first of `spans`."""
 
 
 class Scene:
@@ -117,6 +119,10 @@ class Scene:
                 for made in results(op):
                     self.maker[made] = op
 
+    def axes_at(self, op: Op) -> dict[str, Axis]:
+        """The axes in scope at an op, by name."""
+        return {axis.name: axis for region in self.inside[id(op)] for axis in _axes(region)}
+
     def outside(self, version: Version) -> bool:
         """Whether a buffer is the caller's: a tensor the kernel was given or returns."""
         return self.spaces[version.buffer] is Space.HBM and self.roles[version.buffer] != "scratch"
@@ -148,3 +154,24 @@ class Scene:
 
 def _indices(parts: tuple[Index | Value, ...]) -> tuple[Index, ...]:
     return tuple(part for part in parts if isinstance(part, Index))
+
+
+def _axes(region: Op) -> tuple[Axis, ...]:
+    match region:
+        case Parallel(axes=axes) | Fold(axes=axes) | Reduce(axes=axes) | Contract(axes=axes):
+            return axes
+        case _:
+            return ()
+
+
+def place(span: Span) -> Span:
+    """The span without the calls that led there."""
+    if not span.via:
+        return span
+    return Span(
+        file=span.file,
+        start_line=span.start_line,
+        start_column=span.start_column,
+        end_line=span.end_line,
+        end_column=span.end_column,
+    )

@@ -27,7 +27,7 @@ from migrate.ir.nodes import (
     operands,
 )
 from migrate.ir.predicate import TRUE, All, AtLeast, Predicate
-from migrate.ir.scene import Draft, Scene
+from migrate.ir.scene import Draft, Scene, place
 from migrate.source import Span
 
 _TILES = frozenset({AxisKind.PARTITION, AxisKind.FREE})
@@ -39,37 +39,51 @@ def surroundings(scene: Scene) -> tuple[Draft, ...]:
     return (*_iteration(scene, touching), *_conditions(scene), *_ragged(scene), *_rest(scene))
 
 
-def _touching(scene: Scene) -> dict[str, tuple[str, ...]]:
-    """By axis: the tensors outside that are accessed through it."""
-    found: dict[str, dict[str, None]] = {}
+def _touching(scene: Scene) -> dict[Axis, tuple[str, ...]]:
+    """The axes through which tensors outside are accessed, with those tensors."""
+    found: dict[Axis, dict[str, None]] = {}
     for op in scene.ops:
         for tensor, index in scene.touched(op):
-            for part in index:
-                for name in part.axes():
-                    found.setdefault(name, {})[tensor] = None
-    return {name: tuple(tensors) for name, tensors in found.items()}
+            for axis in _named(scene, op, index):
+                found.setdefault(axis, {})[tensor] = None
+    return {axis: tuple(tensors) for axis, tensors in found.items()}
 
 
-def _iteration(scene: Scene, touching: dict[str, tuple[str, ...]]) -> tuple[Draft, ...]:
-    used = [axis for axis in scene.axes if axis.name in touching]
+def _named(scene: Scene, op: Op, index: tuple[Index, ...]) -> tuple[Axis, ...]:
+    """The axes that an op's positions vary over, outer first."""
+    names = {name for part in index for name in part.axes()}
+    return tuple(axis for name, axis in scene.axes_at(op).items() if name in names)
+
+
+def _iteration(scene: Scene, touching: dict[Axis, tuple[str, ...]]) -> tuple[Draft, ...]:
+    used = [axis for axis in dict.fromkeys(scene.axes) if axis in touching]
     if not used:
         return ()
     # Each access of a tile has axes of its own; alike ones are the same to a reader.
-    kinds = dict.fromkeys((axis.kind.value, str(axis.extent)) for axis in used)
-    sources = tuple(dict.fromkeys(source for axis in used for source in axis.sources))
+    at: dict[Span, dict[str, None]] = {}
+    for axis in used:
+        at.setdefault(place(_seen(axis)), {})[f"{axis.kind.value} {axis.extent}"] = None
+    kinds = dict.fromkeys(word for words in at.values() for word in words)
     spans = tuple(dict.fromkeys(axis.span for axis in used))
+    sources = tuple(dict.fromkeys(source for axis in used for source in axis.sources))
     return (
         Draft(
             kind="tile-axis",
             ops=(),
             order=-1,
-            summary=" × ".join(f"{kind} {extent}" for kind, extent in kinds),
+            summary=" × ".join(kinds),
             attributes=tuple((axis.name, f"{axis.kind.value} {axis.extent}") for axis in used),
             sources=sources,
             spans=tuple(dict.fromkeys((*spans, *sources))),
             axes=tuple(used),
+            parts=tuple((span, " × ".join(words)) for span, words in at.items()),
         ),
     )
+
+
+def _seen(axis: Axis) -> Span:
+    """Where a reader sees an axis: at its loop; that of a tile where its size is decided."""
+    return axis.sources[0] if axis.kind in _TILES and axis.sources else axis.span
 
 
 def _conditions(scene: Scene) -> tuple[Draft, ...]:
@@ -149,32 +163,34 @@ def _ragged(scene: Scene) -> tuple[Draft, ...]:
     """One draft for each different extent with a bound in it."""
     touching = _touching(scene)
     found: dict[str, list[Axis]] = {}
-    for axis in scene.axes:
-        if axis.kind in _TILES and _limited(axis.extent) and axis.name in touching:
+    for axis in touching:
+        if axis.kind in _TILES and _limited(axis.extent):
             found.setdefault(f"{axis.kind.value} {axis.extent}", []).append(axis)
     order = _first_use(scene)
     drafts: list[Draft] = []
     for text, axes in found.items():
-        tensors = dict.fromkeys(t for axis in axes for t in touching[axis.name])
+        tensors = dict.fromkeys(t for axis in axes for t in touching[axis])
+        seen = dict.fromkeys(place(_seen(axis)) for axis in axes)
         drafts.append(
             Draft(
                 kind="mask",
                 ops=(),
-                order=min(order[axis.name] for axis in axes),
+                order=min(order[axis] for axis in axes),
                 summary=text,
                 tensors=tuple(tensors),
                 attributes=(("on", "position"), ("form", "bound")),
                 sources=tuple(dict.fromkeys(s for axis in axes for s in axis.sources)),
-                spans=tuple(dict.fromkeys(axis.span for axis in axes)),
+                spans=tuple(dict.fromkeys(s for a in axes for s in (_seen(a), a.span))),
                 axes=tuple(axes),
+                parts=tuple((span, text) for span in seen),
             )
         )
     return tuple(drafts)
 
 
-def _first_use(scene: Scene) -> dict[str, int]:
+def _first_use(scene: Scene) -> dict[Axis, int]:
     return {
-        axis.name: scene.position[id(op)]
+        axis: scene.position[id(op)]
         for op in reversed(scene.ops)
         if isinstance(op, Parallel | Fold | Reduce | Contract)
         for axis in op.axes
@@ -206,7 +222,7 @@ def _rest(scene: Scene) -> tuple[Draft, ...]:
         for store in stores:
             by_way.setdefault(_way(scene, store), []).append(store)
         for alike in by_way.values():
-            main = max(alike, key=lambda store: len(_loops(scene, store)))
+            main = max(alike, key=lambda store: _loops(scene, store))
             for store in alike:
                 if store is main or not _apart(scene, store, main):
                     continue
@@ -215,26 +231,26 @@ def _rest(scene: Scene) -> tuple[Draft, ...]:
 
 
 def _rest_of(scene: Scene, tensor: str, store: Store) -> Draft:
-    named = {name for part in store.index for name in part.axes()}
-    axes = tuple(axis for axis in scene.axes if axis.name in named)
-    sources: tuple[Span, ...] = tuple(dict.fromkeys(s for axis in axes for s in axis.sources))
-    # The call that does the rest is where a reader sees it; the op itself may be shared.
-    spans = tuple(dict.fromkeys((*sources, store.span)))
+    axes = _named(scene, store, store.index)
+    extents = " × ".join(str(axis.extent) for axis in axes)
+    seen = _seen(axes[-1]) if axes else store.span
     return Draft(
         kind="mask",
         ops=(),
         order=scene.position[id(store)],
-        summary="rest: " + " × ".join(str(axis.extent) for axis in axes),
+        summary=f"the rest: {extents}" if extents else "the rest",
         tensors=(tensor,),
         attributes=(("on", "position"), ("form", "rest")),
-        sources=sources,
-        spans=spans,
+        sources=tuple(dict.fromkeys(source for axis in axes for source in axis.sources)),
+        spans=(seen, store.span) if seen != store.span else (seen,),
         axes=axes,
     )
 
 
-def _loops(scene: Scene, op: Op) -> tuple[Op, ...]:
-    return tuple(region for region in scene.inside[id(op)] if isinstance(region, Fold))
+def _loops(scene: Scene, op: Op) -> int:
+    """How many loops over tiles an op stands in, sequential or not."""
+    kinds = {AxisKind.TILE, AxisKind.SEQUENTIAL, AxisKind.PARALLEL}
+    return sum(axis.kind in kinds for axis in scene.axes_at(op).values())
 
 
 def _apart(scene: Scene, store: Store, main: Store) -> bool:
@@ -246,8 +262,7 @@ def _apart(scene: Scene, store: Store, main: Store) -> bool:
 
 
 def _extents(scene: Scene, store: Store) -> tuple[str, ...]:
-    named = {name for part in store.index for name in part.axes()}
-    return tuple(str(axis.extent) for axis in scene.axes if axis.name in named)
+    return tuple(str(axis.extent) for axis in _named(scene, store, store.index))
 
 
 def _way(scene: Scene, store: Store) -> tuple[str, ...]:

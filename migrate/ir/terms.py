@@ -355,8 +355,8 @@ class Terms:
         if known is None:
             return None
         numbers = self._numbers_of(rows, known)
-        found = known.all(axis=-1)
-        result = np.zeros(found.shape, np.uint64)
+        found: NDArray[np.bool_] = np.asarray(known.all(axis=-1))
+        result: Ids = np.zeros(found.shape, np.uint64)
         if found.any():
             total = numbers[found][..., 0]
             for column in range(1, rows.shape[-1]):
@@ -373,14 +373,14 @@ class Terms:
                 low = np.where(endless, np.nan, low)
             settled = np.where(low == high, low, np.nan)[some]
             result[some] = self._numbers(settled)
-            found = found | some
+            found = np.asarray(found | some)
         gone = self.unwritten(rows)
         if gone.any():
             some = gone.any(axis=-1)
             first = np.take_along_axis(rows, gone.argmax(axis=-1)[..., None], -1)[..., 0]
             undefined = self._no_number(operator, span)
             result[some] = np.where(first == self.missing, undefined, first)[some]
-            found = found | some
+            found = np.asarray(found | some)
         return (found, result) if found.any() else None
 
     def _computed(self, operator: str, given: Sequence[Array], args: Sequence[Array]) -> Ids:

@@ -7,10 +7,10 @@ that make it into the region being built.  Stores make the region.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from migrate.ir.index import Index, TooComplex
+from migrate.ir.index import Index
 from migrate.ir.nodes import (
     Axis,
     AxisKind,
@@ -30,11 +30,12 @@ from migrate.ir.nodes import (
     Space,
     Store,
     Value,
-    Version,
 )
+from migrate.ir.predicate import Predicate, at_least, equal, less, negate
 from migrate.nki.accumulation import ADDS, OVERWRITES
 from migrate.nki.errors import Unsupported
-from migrate.nki.fold import AllocationNode
+from migrate.nki.positions import ONE, ZERO, Place, delinear, element_index, linear
+from migrate.nki.program import Program
 from migrate.nki.resolve import ResolvedSite
 from migrate.nki.symbols import Number
 from migrate.nki.values import View
@@ -45,9 +46,6 @@ from migrate.source import Span
 if TYPE_CHECKING:
     from migrate.ir.index import Range
 
-Place = tuple[Index, ...]
-ZERO, ONE = Index.of(0), Index.of(1)
-
 
 @dataclass(slots=True, eq=False)
 class Lifted:
@@ -56,42 +54,6 @@ class Lifted:
     shape: tuple[Index, ...]
     dtype: DType
     at: Callable[[Place], Value]
-
-
-@dataclass(slots=True)
-class Program:
-    """What lifting a kernel has made so far: buffers, versions, names."""
-
-    sizes: Mapping[str, int]
-    buffers: dict[str, Buffer] = field(default_factory=dict)
-    names: dict[AllocationNode, str] = field(default_factory=dict)
-    current: dict[str, int] = field(default_factory=dict)
-    latest: dict[str, int] = field(default_factory=dict)
-    reserved: set[str] = field(default_factory=set)
-    values: int = 0
-
-    def value(self, dtype: DType) -> Value:
-        self.values += 1
-        return Value(f"v{self.values}", dtype)
-
-    def version(self, buffer: str) -> Version:
-        return Version(buffer, self.current[buffer])
-
-    def fresh(self, buffer: str) -> Version:
-        """A number for the next version; not yet the current one."""
-        self.latest[buffer] += 1
-        return Version(buffer, self.latest[buffer])
-
-    def declare(self, buffer: Buffer) -> None:
-        self.buffers[buffer.name] = buffer
-        self.current[buffer.name] = self.latest[buffer.name] = 0
-
-    def unique(self, wanted: str) -> str:
-        name, count = wanted, 1
-        while name in self.buffers:
-            count += 1
-            name = f"{wanted}_{count}"
-        return name
 
 
 class Builder:
@@ -196,6 +158,25 @@ class Builder:
 
         return self._recipe(shape, then.dtype, at)
 
+    def where_index(
+        self,
+        comparison: str,
+        shape: Sequence[Number],
+        offset: Number,
+        steps: Sequence[Number],
+        then: Lifted,
+        otherwise: Lifted,
+    ) -> Lifted:
+        def at(place: Place) -> Value:
+            condition = _CONDITIONS[comparison](_affine(place, offset, steps))
+            yes = then.at(_within(then.shape, place))
+            no = otherwise.at(_within(otherwise.shape, place))
+            result = self.program.value(then.dtype)
+            self.block.append(Select(result, condition, yes, no, self.span))
+            return result
+
+        return self._recipe(tuple(n.index() for n in shape), then.dtype, at)
+
     def reduce(self, operator: str, value: Lifted, axes: Sequence[int], dtype: DType) -> Lifted:
         shape = tuple(ONE if k in axes else n for k, n in enumerate(value.shape))
 
@@ -266,24 +247,29 @@ class Builder:
             return value
         wide = [k for k, n in enumerate(value.shape) if n != ONE]
         kept = [k for k, n in enumerate(shape) if n != ONE]
-        same = [value.shape[k] for k in wide] == [shape[k] for k in kept]
+        # Axes of one length at the front stay what they are; the rest is counted through.
+        alike = 0
+        for old, new in zip(wide, kept, strict=False):
+            if not self._equal(value.shape[old], shape[new]):
+                break
+            alike += 1
+        rest_old, rest_new = wide[alike:], kept[alike:]
 
         def at(place: Place) -> Value:
-            if same:
-                inner = [ZERO] * len(value.shape)
-                for old, new in zip(wide, kept, strict=True):
-                    inner[old] = place[new]
-                return value.at(tuple(inner))
-            flat = linear(place, shape)
-            return value.at(delinear(flat, value.shape, self.ranges))
+            inner = [ZERO] * len(value.shape)
+            for old, new in zip(wide[:alike], kept[:alike], strict=True):
+                inner[old] = place[new]
+            flat = linear([place[k] for k in rest_new], [shape[k] for k in rest_new])
+            within = delinear(flat, [value.shape[k] for k in rest_old], self.ranges)
+            for old, here in zip(rest_old, within, strict=True):
+                inner[old] = here
+            return value.at(tuple(inner))
 
         return self._recipe(shape, value.dtype, at)
 
     def position(self, shape: Sequence[Number], offset: Number, steps: Sequence[Number]) -> Lifted:
         def at(place: Place) -> Value:
-            total = offset.index()
-            for here, step in zip(place, steps, strict=True):
-                total = total + here * step.index()
+            total = _affine(place, offset, steps)
             result = self.program.value(DType.INT32)
             self.block.append(Position(result, total, self.span))
             return result
@@ -351,6 +337,7 @@ class Builder:
     ) -> None:
         axes: list[Axis] = []
         place: list[Index] = []
+        names = set(self.axis_names)
         for position, extent in enumerate(extents):
             if extent == ONE:
                 place.append(ZERO)
@@ -367,6 +354,7 @@ class Builder:
             result, self.program.version(target), index(where), made, self.span, sources=sources
         )
         self.program.current[target] = result.number
+        self.axis_names = names
         if axes:
             self.block.append(Parallel(tuple(axes), (*body, store), self.span))
         else:
@@ -412,6 +400,10 @@ class Builder:
 
     # Positions
 
+    def _equal(self, left: Index, right: Index) -> bool:
+        """Whether two extents are equal, wherever they stand in their loops."""
+        return (left - right).simplify(self.ranges).bounds(self.ranges) == (0, 0)
+
     def _largest(self, extent: Index) -> Index:
         if not extent.axes():
             return extent
@@ -439,70 +431,27 @@ class Builder:
         return tuple(joint)
 
 
+_CONDITIONS: dict[str, Callable[[Index], Predicate]] = {
+    "equal": lambda index: equal(index, 0),
+    "not_equal": lambda index: negate(equal(index, 0)),
+    "less": lambda index: less(index, 0),
+    "less_equal": lambda index: less(index, 1),
+    "greater": lambda index: at_least(index - 1),
+    "greater_equal": at_least,
+}
+
+
+def _affine(place: Place, offset: Number, steps: Sequence[Number]) -> Index:
+    total = offset.index()
+    for here, step in zip(place, steps, strict=True):
+        total = total + here * step.index()
+    return total
+
+
 def _within(shape: tuple[Index, ...], place: Place) -> Place:
     """The element of a broadcast operand that stands at a place."""
     trimmed = place[len(place) - len(shape) :]
     return tuple(ZERO if n == ONE else here for n, here in zip(shape, trimmed, strict=True))
-
-
-def linear(place: Place, shape: tuple[Index, ...]) -> Index:
-    """The row-major position of an element."""
-    flat = ZERO
-    for here, extent in zip(place, shape, strict=True):
-        flat = flat * extent + here
-    return flat
-
-
-def delinear(flat: Index, shape: tuple[Index, ...], ranges: Mapping[str, Range]) -> Place:
-    """The element at a row-major position."""
-    if not shape:
-        return ()
-    found: list[Index] = []
-    rest = flat
-    for position in range(len(shape) - 1, 0, -1):
-        extent = shape[position]
-        if extent == ONE:
-            found.append(ZERO)
-        elif all(n == ONE for n in shape[:position]):
-            found.append(rest)  # no longer axis outside it, so no remainder to take
-            rest = ZERO
-        else:
-            found.append(_simple(rest % extent, ranges))
-            rest = _simple(rest // extent, ranges)
-    found.append(rest)
-    return tuple(reversed(found))
-
-
-def _simple(index: Index, ranges: Mapping[str, Range]) -> Index:
-    try:
-        return index.simplify(ranges)
-    except TooComplex:
-        return index
-
-
-def base_index(view: View, place: Place) -> Place:
-    """Where an element of a view is in the view's base."""
-    found: list[Index] = []
-    for address in view.index:
-        total = address.start.index()
-        for axis, step in address.terms:
-            total = total + place[axis] * step.index()
-        found.append(total)
-    return tuple(found)
-
-
-def same_base(view: View) -> bool:
-    """Whether the view's base is its buffer as it was allocated."""
-    return tuple(int(n.value) for n in view.base) == tuple(int(n.value) for n in view.buffer.shape)
-
-
-def element_index(view: View, place: Place, ranges: Mapping[str, Range]) -> Place:
-    """Where an element of a view is in its buffer."""
-    base = base_index(view, place)
-    if same_base(view):
-        return base
-    own = tuple(n.index() for n in view.buffer.shape)
-    return delinear(linear(base, tuple(n.index() for n in view.base)), own, ranges)
 
 
 def _widens(source: DType, to: DType) -> bool:

@@ -69,8 +69,9 @@ def ranged(iterator: str) -> Host:
 
 
 def _trips(start: Number, stop: Number, step: Number, origin: Origin) -> Number:
-    count = len(range(int(start.value), int(stop.value), int(step.value)))
-    if step.value < 0:
+    distance, stride = int(stop.value) - int(start.value), int(step.value)
+    count = max(0, -(-distance // stride))
+    if stride < 0:
         return constant(count, origin)
     span = binary("-", stop, start, origin) if start.value or start.symbolic else stop
     if step.value != 1 or step.symbolic:

@@ -7,6 +7,7 @@ guides for Trainium 1, 2 and 3.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -14,11 +15,7 @@ from typing import TypeAlias
 from migrate.nki.operators import OPERATORS
 from migrate.nki.symbols import Number
 from migrate.nki.values import Member, Memory, OperatorName, Problem, View
-from migrate.numerics.dtypes import DType
 from migrate.source import Span
-
-PARTITIONS = 128
-"""Partitions of SBUF and PSUM on every generation."""
 
 PSUM_BANK_BYTES = 2048
 """Bytes of a PSUM bank in a partition; 8 banks (architecture guides, all generations)."""
@@ -28,8 +25,10 @@ PSUM_BYTES = 16384
 SBUF_BYTES = {"trn1": 192 * 1024, "trn2": 224 * 1024, "trn3": 256 * 1024}
 """Physical bytes of an SBUF partition; the compiler keeps some of them."""
 
-MOVING_MAX = {"trn1": 512, "trn2": 512, "trn3": 8192}
-"""Columns of nc_matmul's moving operand (trn3: 4096 for an fp32 destination)."""
+PARTITIONS = 128
+"""Partitions of SBUF and PSUM on every generation."""
+
+COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +238,47 @@ def only_operator(name: str, allowed: str) -> Check:
     return check
 
 
+def comparison(*names: str) -> Check:
+    """The operators compare."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        for name in names:
+            value = given.values.get(name)
+            if isinstance(value, OperatorName) and value.name not in COMPARISONS:
+                yield given.problem("operator", f"nl.{value.name} does not compare", name)
+
+    return check
+
+
+def only_number(name: str, allowed: float) -> Check:
+    """A number that the hardware fixes."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        value = given.values.get(name)
+        if isinstance(value, Number) and not math.isclose(value.value, allowed, rel_tol=1e-7):
+            yield given.problem(
+                "argument",
+                f"{name} is {value.value}, only {allowed:.8g} is possible",
+                name,
+                of=value,
+            )
+
+    return check
+
+
+def same_dtype(*names: str) -> Check:
+    def check(given: Given) -> Iterator[Problem]:
+        first = given.view(names[0])
+        for name in names[1:]:
+            other = given.view(name)
+            if first is not None and other is not None and first.dtype is not other.dtype:
+                yield given.problem(
+                    "dtype", f"{names[0]} is {first.dtype}, {name} is {other.dtype}", name
+                )
+
+    return check
+
+
 def bias_is_tile(name: str) -> Check:
     """An immediate bias exists from trn2 on."""
 
@@ -338,145 +378,3 @@ def pattern_count(dst: str, pattern: str) -> Check:
             yield given.problem("pattern", f"a pattern of {len(value)} axes, 4 at most", pattern)
 
     return check
-
-
-def matmul_shapes(given: Given) -> Iterator[Problem]:
-    """[K, M] and [K, N] into [M, N], within the systolic array and a PSUM bank."""
-    dst, left, right = given.view("dst"), given.view("stationary"), given.view("moving")
-    if dst is None or left is None or right is None or not left.shape or not right.shape:
-        return
-    k, k2 = int(left.shape[0].value), int(right.shape[0].value)
-    m, n = left.free_elements, right.free_elements
-    if k != k2:
-        yield given.problem(
-            "contraction-mismatch",
-            f"stationary contracts {k} partitions, moving {k2}",
-            "moving",
-            ("stationary", k),
-            ("moving", k2),
-            of=right.shape[0],
-        )
-    if m > PARTITIONS:
-        yield given.problem(
-            "stationary-size",
-            f"stationary has {m} columns, 128 at most",
-            "stationary",
-            ("columns", m),
-            of=left.shape[-1],
-        )
-    limit = MOVING_MAX.get(given.target, 512)
-    if given.target == "trn3" and dst.dtype is DType.FLOAT32:
-        limit = 4096
-    if n > limit:
-        yield given.problem(
-            "moving-size",
-            f"moving has {n} columns, {limit} at most",
-            "moving",
-            ("columns", n),
-            of=right.shape[-1],
-        )
-    rows = int(dst.shape[0].value) if dst.shape else 0
-    if rows != m or dst.free_elements != n:
-        yield given.problem(
-            "size-mismatch",
-            f"the product is ({m}, {n}), dst is ({rows}, {dst.free_elements})",
-            "dst",
-            ("rows", rows),
-            ("columns", dst.free_elements),
-        )
-
-
-def matmul_dtypes(given: Given) -> Iterator[Problem]:
-    """Float operands of kinds that mix; an fp32 result (bf16 too on trn3)."""
-    dst, left, right = given.view("dst"), given.view("stationary"), given.view("moving")
-    if dst is None or left is None or right is None:
-        return
-    for name, view in (("stationary", left), ("moving", right)):
-        if not view.dtype.is_float:
-            yield given.problem("dtype", f"{name} is {view.dtype}, floats only", name)
-            return
-    wide = {DType.FLOAT32, DType.TFLOAT32}
-    if (left.dtype in wide) != (right.dtype in wide):
-        yield given.problem(
-            "dtype-mix", f"stationary is {left.dtype}, moving is {right.dtype}", "moving"
-        )
-    if given.values.get("is_transpose") is True:
-        return
-    allowed = {DType.FLOAT32, DType.BFLOAT16} if given.target == "trn3" else {DType.FLOAT32}
-    if dst.dtype not in allowed:
-        yield given.problem("psum-dtype", f"dst is {dst.dtype}, float32 is needed", "dst")
-
-
-def transpose_shapes(given: Given) -> Iterator[Problem]:
-    """128x128 from SBUF to PSUM on the Tensor engine, 32x32 on the Vector engine."""
-    dst, data = given.view("dst"), given.view("data")
-    if dst is None or data is None or not data.shape or not dst.shape:
-        return
-    p, f = int(data.shape[0].value), data.free_elements
-    if int(dst.shape[0].value) != f or dst.free_elements != p:
-        yield given.problem(
-            "size-mismatch",
-            f"({p}, {f}) transposed does not fit dst {dst.sizes}",
-            "dst",
-            ("partitions", int(dst.shape[0].value)),
-            ("elements", dst.free_elements),
-        )
-    if dst.dtype is not data.dtype:
-        yield given.problem("dtype", f"dst is {dst.dtype}, data is {data.dtype}", "dst")
-    engine = given.values.get("engine")
-    name = engine.name if isinstance(engine, Member) else "unknown"
-    small = p <= 32 and f <= 32
-    on_tensor = name == "tensor" or (name == "unknown" and not small)
-    if name == "vector" and not small:
-        yield given.problem(
-            "transpose-size", f"({p}, {f}) on the Vector engine, 32x32 at most", "data"
-        )
-    if on_tensor:
-        if p > 128 or f > 128:
-            yield given.problem("transpose-size", f"({p}, {f}), 128x128 at most", "data")
-        if dst.buffer.memory is not Memory.PSUM:
-            yield given.problem("memory", "dst must be in PSUM on the Tensor engine", "dst")
-        if data.buffer.memory is not Memory.SBUF:
-            yield given.problem("memory", "data must be in SBUF on the Tensor engine", "data")
-
-
-def memory(given: Given, name: str, allowed: tuple[str, ...]) -> Iterator[Problem]:
-    """An operand in a memory its engine cannot reach."""
-    view = given.view(name)
-    if view is not None and allowed and view.buffer.memory.kind not in allowed:
-        yield given.problem(
-            "memory",
-            f"{name} is in {view.buffer.memory.kind}, {' or '.join(allowed)} is needed",
-            name,
-        )
-
-
-def partitions(given: Given, name: str) -> Iterator[Problem]:
-    """At most 128 partitions, starting where the hardware can start."""
-    view = given.view(name)
-    if view is None or not view.buffer.memory.on_chip or not view.shape:
-        return
-    count = int(view.shape[0].value)
-    if count > PARTITIONS:
-        yield given.problem(
-            "partitions",
-            f"{name} has {count} partitions, {PARTITIONS} at most",
-            name,
-            ("partitions", count),
-            of=view.shape[0],
-        )
-        return
-    if given.opcode.startswith("dma_") or len(view.base) < 2:
-        return
-    start = int(view.index[0].start.value)
-    allowed = {0} if count > 64 else {0, 64} if count > 32 else {0, 32, 64, 96}
-    if start not in allowed:
-        yield given.problem(
-            "partition-start",
-            f"{name} takes {count} partitions from {start}, "
-            f"allowed are {', '.join(map(str, sorted(allowed)))}",
-            name,
-            ("start", start),
-            ("partitions", count),
-            of=view.index[0].start,
-        )

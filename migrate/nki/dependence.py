@@ -86,7 +86,11 @@ def _keeps_apart(
     common: Index | None = None
     lows: list[int] = []
     highs: list[int] = []
-    values = {name: r[0] for name, r in ranges.items() if r[0] is not None and r[0] == r[1]}
+    values = {
+        name: r[0]
+        for name, r in ranges.items()
+        if r[0] is not None and r[0] == r[1] and name != axis
+    }
     for coordinate, own in coordinates:
         index = coordinate.substitute(values)
         here = _step(index, axis)

@@ -89,9 +89,9 @@ class LoopNode:
 
 
 class FoldFailure(Exception):
-    """The stream does not fold: `axes` are loops that may be unrolled instead."""
+    """The stream does not fold: `axes` are the loops concerned, outermost first."""
 
-    def __init__(self, reason: str, axes: frozenset[str]) -> None:
+    def __init__(self, reason: str, axes: tuple[str, ...]) -> None:
         super().__init__(reason)
         self.reason = reason
         self.axes = axes
@@ -133,7 +133,7 @@ class Folder:
         elif len(node.shape) != len(sizes) or node.first.dtype is not buffer.dtype:
             raise FoldFailure(
                 f"the tensor {buffer.name} changes its rank or dtype in a loop",
-                frozenset(loop.axis for loop in node.loops),
+                tuple(loop.axis for loop in node.loops),
             )
         else:
             node.shape = [max(a, b) for a, b in zip(node.shape, sizes, strict=True)]
@@ -195,7 +195,7 @@ class Folder:
         """The rank for a new child: right after the one visited last."""
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            raise FoldFailure(f"the program has more than {MAX_NODES} parts", frozenset())
+            raise FoldFailure(f"the program has more than {MAX_NODES} parts", ())
         rank = parent.cursor + 1
         if any(child.rank >= rank for child in parent.children.values()):
             for child in parent.children.values():
@@ -206,7 +206,7 @@ class Folder:
     @staticmethod
     def _advance(parent: LoopNode, rank: int, key: Key, *, repeated: bool) -> None:
         if rank < parent.cursor or (rank == parent.cursor and not repeated):
-            axes = frozenset({parent.loop.axis} if parent.loop is not None else ())
+            axes = (parent.loop.axis,) if parent.loop is not None else ()
             raise FoldFailure("the order of instructions changes between iterations", axes)
         parent.cursor = rank
 

@@ -22,7 +22,7 @@ Operand: TypeAlias = View | Number | None
 MAX_INSTRUCTIONS = 500_000
 """No public kernel that completes emits more; records past it would only cost memory."""
 
-MAX_DEPTH = 480
+MAX_DEPTH = 400
 """Nested syntax that may be interpreted at once, summed over the calls in progress."""
 
 

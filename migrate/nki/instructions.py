@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from migrate.nki import checks, semantics
+from migrate.nki import checks, limits, selection, semantics
 from migrate.nki.checks import Check
 from migrate.nki.operators import Engine
 from migrate.nki.semantics import Semantics
+from migrate.nki.values import OperatorName
 
 Kind: TypeAlias = Literal["tile", "column", "operator", "value"]
 
@@ -238,8 +239,85 @@ _ENTRIES = (
             _value("channel_multiplier", 0), _NAME,
         ),
         ("gpsimd",),
-        semantics.iota,
+        selection.iota,
         (checks.pattern_count("dst", "pattern"),),
+    ),
+    Spec(
+        "affine_select",
+        (
+            _out(memories=_SBUF), _value("pattern"), _value("channel_multiplier"),
+            _in("on_true_tile", _SBUF), _column("on_false_value"),
+            _op("cmp_op", OperatorName("equal")), _value("offset", 0), _NAME,
+        ),
+        ("gpsimd",),
+        selection.affine_select,
+        (
+            checks.same_tile("dst", "on_true_tile"),
+            checks.pattern_count("dst", "pattern"),
+            checks.comparison("cmp_op"),
+        ),
+    ),
+    Spec(
+        "range_select",
+        (
+            _out(), _in("on_true_tile"), _op("comp_op0"), _op("comp_op1"), _column("bound0"),
+            _column("bound1"), _value("reduce_cmd", Enumerated("reduce_cmd", "reset_reduce")),
+            _RESULT, _op("reduce_op", OperatorName("maximum")), _value("range_start", 0),
+            _value("on_false_value", None), _NAME,
+        ),
+        ("vector",),
+        selection.range_select,
+        (
+            checks.same_tile("dst", "on_true_tile"),
+            checks.column("bound0", "on_true_tile"),
+            checks.column("bound1", "on_true_tile"),
+            checks.column("reduce_res", "on_true_tile"),
+            checks.comparison("comp_op0", "comp_op1"),
+            checks.only_number("on_false_value", selection.FP32_MIN),
+            checks.only_operator("reduce_op", "maximum"),
+        ),
+        ("trn2", "trn3"),
+    ),
+    Spec(
+        "select_reduce",
+        (
+            _out(), _in("predicate"), _in("on_true"), _column("on_false"), _RESULT, _REDUCE_CMD,
+            _op("reduce_op", OperatorName("maximum")), _value("reverse_pred", False), _NAME,
+        ),
+        ("vector",),
+        selection.select_reduce,
+        (
+            checks.same_tile("dst", "predicate", "on_true"),
+            checks.column("on_false", "on_true"),
+            checks.column("reduce_res", "on_true"),
+            checks.not_both_psum("on_true", "predicate"),
+            checks.only_operator("reduce_op", "maximum"),
+        ),
+    ),
+    Spec(
+        "tensor_copy_predicated",
+        (
+            Parameter("dst", "tile", REQUIRED, _ONCHIP, "inout"), _column("src"),
+            _in("predicate"), _value("reverse_pred", False), _NAME,
+        ),
+        ("vector",),
+        selection.tensor_copy_predicated,
+        (
+            checks.same_tile("dst", "src", "predicate"),
+            checks.not_both_psum("src", "predicate"),
+            checks.same_dtype("dst", "src"),
+        ),
+    ),
+    Spec(
+        "dma_transpose",
+        (
+            _out(memories=_DMA), _in("src", _DMA), _value("axes", None), _value("priority", None),
+            _value("dge_mode", Enumerated("dge_mode", "unknown")),
+            _value("oob_mode", Enumerated("oob_mode", "error")), _NAME,
+        ),
+        ("dma",),
+        semantics.dma_transpose,
+        (checks.same_count("dst", "src"), checks.same_dtype("dst", "src")),
     ),
     Spec(
         "nc_matmul",
@@ -252,14 +330,14 @@ _ENTRIES = (
         ),
         ("tensor",),
         semantics.nc_matmul,
-        (checks.matmul_shapes, checks.matmul_dtypes),
+        (limits.matmul_shapes, limits.matmul_dtypes),
     ),
     Spec(
         "nc_transpose",
         (_out(), _in("data"), _ENGINE, _NAME),
         ("tensor", "vector"),
         semantics.nc_transpose,
-        (checks.transpose_shapes,),
+        (limits.transpose_shapes,),
     ),
 )  # fmt: skip
 
@@ -268,13 +346,13 @@ INSTRUCTIONS: dict[str, Spec] = {entry.opcode: entry for entry in _ENTRIES}
 # Known names without an entry: calling one is an instruction not understood, not an error.
 OTHER_OPCODES = frozenset(
     {
-        "activate2", "affine_select", "bn_aggr", "bn_stats", "core_barrier", "dma_compute",
-        "dma_transpose", "dropout", "exponential", "local_gather", "max8", "nc_find_index8",
+        "activate2", "bn_aggr", "bn_stats", "core_barrier", "dma_compute",
+        "dropout", "exponential", "local_gather", "max8", "nc_find_index8",
         "nc_match_replace8", "nc_matmul_mx", "nc_n_gather", "nc_stream_shuffle",
         "nonzero_with_count", "quantize_mx", "rand2", "rand_get_state", "rand_set_state",
-        "range_select", "register_alloc", "register_load", "register_move", "register_store",
-        "rng", "select_reduce", "sendrecv", "sequence_bounds", "set_rng_seed",
-        "tensor_copy_predicated", "tensor_partition_reduce", "tensor_scalar_cumulative",
+        "register_alloc", "register_load", "register_move", "register_store",
+        "rng", "sendrecv", "sequence_bounds", "set_rng_seed",
+        "tensor_partition_reduce", "tensor_scalar_cumulative",
         "tensor_scalar_reduce", "tensor_tensor_scan", "topk",
     }
 )  # fmt: skip

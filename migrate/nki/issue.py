@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate.nki import checks
+from migrate.nki import limits
 from migrate.nki.checks import Given
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame, Operand
@@ -60,8 +60,8 @@ def issue(
             operands.append((parameter.name, operand))
             if isinstance(operand, View):
                 problems.extend(operand.faults)
-                problems.extend(checks.memory(given, parameter.name, parameter.memories))
-                problems.extend(checks.partitions(given, parameter.name))
+                problems.extend(limits.memory(given, parameter.name, parameter.memories))
+                problems.extend(limits.partitions(given, parameter.name))
         else:
             if parameter.kind == "operator":
                 _check_operator(spec, parameter, value, origin)

@@ -18,57 +18,39 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from migrate.budget import Meter
-from migrate.ir.index import Index, Range, TooComplex
+from migrate.ir.index import Range, TooComplex
 from migrate.ir.nodes import (
     Axis,
     AxisKind,
     Block,
-    Buffer,
     Fold,
     Guard,
     Kernel,
-    Load,
     Merge,
     Op,
     Opaque,
-    Output,
     Parallel,
-    Role,
     Space,
     State,
     Statements,
-    Store,
     Version,
 )
 from migrate.ir.predicate import TRUE, Predicate
+from migrate.nki.access import Accesses
 from migrate.nki.accumulation import ADDS, OVERWRITES
-from migrate.nki.build import (
-    ONE,
-    ZERO,
-    Builder,
-    Program,
-    base_index,
-    element_index,
-    linear,
-    same_base,
-)
-from migrate.nki.dependence import Access, independent
+from migrate.nki.build import Builder
+from migrate.nki.declare import declare, outputs, writes
+from migrate.nki.dependence import independent
 from migrate.nki.errors import Unsupported
-from migrate.nki.fold import AllocationNode, Folder, FoldFailure, LoopNode, SiteNode
+from migrate.nki.fold import Folder, FoldFailure, LoopNode, SiteNode
 from migrate.nki.instructions import INSTRUCTIONS
 from migrate.nki.parse import Module
+from migrate.nki.program import Program
 from migrate.nki.resolve import ResolvedSite, resolve
 from migrate.nki.specialize import Specialization, specialize
 from migrate.nki.symbols import Number
-from migrate.nki.values import Memory, TensorSpec, View
+from migrate.nki.values import TensorSpec, View
 from migrate.source import Span
-
-_SPACES = {
-    Memory.HBM: Space.HBM,
-    Memory.SHARED_HBM: Space.HBM,
-    Memory.SBUF: Space.ONCHIP,
-    Memory.PSUM: Space.ACCUMULATOR,
-}
 
 MAX_ATTEMPTS = 8
 """Specialisations of a kernel whose loops have to be unrolled one set after the other."""
@@ -121,7 +103,7 @@ def lift(
                 if node.first.opcode != "opaque"
             }
         except FoldFailure as failure:
-            more = unrolled | failure.axes
+            more = unrolled | frozenset(failure.axes[-1:])
             if more == unrolled or attempt == MAX_ATTEMPTS - 1:
                 raise Unsupported(f"the kernel does not fold: {failure.reason}") from None
             unrolled = more
@@ -162,111 +144,28 @@ class _Lifter:
         self.ranges: dict[str, Range] = {name: (n, n) for name, n in sizes.items()}
         self.loops: list[Axis] = []
         self.opaque: set[Span] = set(found.opaque_statements)
-        self.written: set[str] = set()
         self.preambles: dict[int, list[SiteNode]] = {}
         self.from_zero: set[int] = set()
-        self.accesses: dict[int, list[Access]] = {}
+        self.accesses = Accesses(self.program, sites, self.ranges)
 
     def kernel(self) -> Kernel:
         for site in self.sites.values():
             self.program.reserved.update(loop.axis for loop in site.node.loops)
-        self._declare()
+        declare(self.program, self.folder, self.found)
         self._sums()
-        body = tuple(self._children(self.folder.root))
-        copies: list[Op] = []
-        outputs = list(self._returned(copies))
-        body = (*body, *copies)
-        for name, view in self.found.parameters:
-            buffer = self.program.names[self.folder.allocation(view.buffer)]
-            if buffer in self.written:
-                outputs.append(Output(self.program.version(buffer), None))
-            assert name
+        body = self._children(self.folder.root)
+        results, copies = outputs(self.program, self.folder, self.found, self.ranges)
         return Kernel(
             name=self.found.kernel.name,
             side="nki",
             span=self.found.kernel.span,
             sizes=tuple(sorted(self.sizes)),
             buffers=tuple(self.program.buffers.values()),
-            body=body,
-            outputs=tuple(outputs),
+            body=(*body, *copies),
+            outputs=tuple(results),
             statements=self._statements(),
             computed_at=tuple(sorted(self.sizes.items())),
-            untaken=self.found.untaken,
         )
-
-    # Buffers
-
-    def _declare(self) -> None:
-        returned = {id(self.folder.allocation(view.buffer)) for view in self.found.returned}
-        for node in self.folder.root.sites():
-            for name, allocation in node.allocations:
-                if self._writes(node, name):
-                    self.written.add(str(id(allocation)))
-        names: dict[AllocationNode, str] = {}
-        for allocation in self.folder.allocations.values():
-            first = allocation.first
-            written = str(id(allocation)) in self.written
-            role: Role = "scratch"
-            if first.role == "parameter":
-                role = "inout" if written else "in"
-            elif id(allocation) in returned:
-                role = "out"
-            name = self.program.unique(first.name)
-            names[allocation] = name
-            self.program.declare(
-                Buffer(
-                    name,
-                    self._shape(allocation),
-                    first.dtype,
-                    _SPACES[first.memory],
-                    role,
-                    first.site.span,
-                )
-            )
-        self.program.names = names
-        self.written = {names[a] for a in names if str(id(a)) in self.written}
-
-    def _shape(self, allocation: AllocationNode) -> tuple[Index, ...]:
-        shape = [Index.of(trips) for trips in allocation.trips]
-        for largest, extent in zip(allocation.shape, allocation.first.shape, strict=True):
-            index = extent.index()
-            fits = not index.axes() and index.evaluate(self.sizes) == largest
-            shape.append(index if fits else Index.of(largest))
-        return tuple(shape)
-
-    @staticmethod
-    def _writes(node: SiteNode, operand: str) -> bool:
-        spec = INSTRUCTIONS.get(node.first.opcode)
-        parameter = spec.parameter(operand) if spec is not None else None
-        return parameter is None or parameter.role != "in"
-
-    def _returned(self, extra: list[Op]) -> Iterable[Output]:
-        for position, view in enumerate(self.found.returned):
-            buffer = self.program.names[self.folder.allocation(view.buffer)]
-            if view.offset == 0 and view.sizes == tuple(int(n.value) for n in view.buffer.shape):
-                yield Output(self.program.version(buffer), position)
-            else:
-                yield Output(self._copied(buffer, view, extra), position)
-
-    def _copied(self, buffer: str, view: View, extra: list[Op]) -> Version:
-        """A returned part or reshape of a tensor, as a buffer of its own."""
-        program, span = self.program, self.found.kernel.span
-        name = program.unique(f"{buffer}_returned")
-        shape = tuple(n.index() for n in view.shape)
-        program.declare(Buffer(name, shape, view.dtype, Space.HBM, "out", span))
-        axes = tuple(Axis(f"d{k}", extent, AxisKind.FREE, span) for k, extent in enumerate(shape))
-        place = tuple(Index.axis(axis.name) for axis in axes)
-        ranges = dict(self.ranges)
-        for axis in axes:
-            ranges[axis.name] = (0, int(axis.extent.evaluate(self.sizes)) - 1)
-        value = program.value(view.dtype)
-        result = program.fresh(name)
-        index = element_index(view, place, ranges)
-        load = Load(value, program.version(buffer), index, span)
-        store = Store(result, program.version(name), place, value, span)
-        program.current[name] = result.number
-        extra.append(Parallel(axes, (load, store), span) if axes else store)
-        return result
 
     # Sums that start in a loop
 
@@ -354,7 +253,7 @@ class _Lifter:
         if axis is None:
             return [self._opaque(site, "a loop without bounds") for site in node.sites()]
         sites = list(node.sites())
-        accesses = [access for site in sites for access in self._accesses(site)]
+        accesses = [access for site in sites for access in self.accesses.of(site)]
         outer = frozenset(loop.name for loop in self.loops)
         parallel = independent(axis.name, accesses, self.ranges, outer)
         if parallel:
@@ -435,76 +334,23 @@ class _Lifter:
             version = self.program.version(buffer)
             if version not in args:
                 args.append(version)
-            if self._writes(node, name) and all(r.buffer != buffer for r in results):
+            if writes(node, name) and all(r.buffer != buffer for r in results):
                 results.append(self.program.fresh(buffer))
         for result in results:
             self.program.current[result.buffer] = result.number
         text = self.module.source.excerpt(span)
         return Opaque(tuple(results), tuple(args), text, reason, span)
 
-    def _accesses(self, node: SiteNode) -> list[Access]:
-        found = self.accesses.get(id(node))
-        if found is None:
-            found = self.accesses[id(node)] = list(self._found_accesses(node))
-        return found
-
-    def _found_accesses(self, node: SiteNode) -> Iterable[Access]:
-        site = self.sites.get(id(node))
-        for name, allocation in node.allocations:
-            buffer = self.program.names[allocation]
-            writes = self._writes(node, name)
-            view = site.instruction.view(name) if site is not None else None
-            if site is None or view is None:
-                yield Access(buffer, None, {}, writes)
-                continue
-            coordinates, ranges = self._coordinates(site, name, view)
-            yield Access(buffer, coordinates, ranges, writes)
-            if writes and node.first.opcode == "nc_matmul":
-                yield Access(buffer, coordinates, ranges, False)
-
-    def _coordinates(
-        self, site: ResolvedSite, name: str, view: View
-    ) -> tuple[dict[str, Index], dict[str, Range]]:
-        ranges: dict[str, Range] = {}
-        bounds = {**self.ranges, **self._loop_ranges(site)}
-        place: list[Index] = []
-        for position, extent in enumerate(view.shape):
-            index = extent.index()
-            if index == ONE:
-                place.append(ZERO)
-                continue
-            axis = f"@{position}"
-            _, high = index.bounds(bounds)
-            ranges[axis] = (0, None if high is None else max(high - 1, 0))
-            place.append(Index.axis(axis))
-        ranges.update(self._loop_ranges(site))
-        coordinates = {
-            f"loop {position}": index for position, index in enumerate(site.leading[name])
-        }
-        base = base_index(view, tuple(place))
-        shape = tuple(n.index() for n in view.base)
-        if same_base(view):
-            coordinates.update({f"axis {k}": index for k, index in enumerate(base)})
-        coordinates["element"] = linear(base, shape)
-        return coordinates, ranges
-
-    def _loop_ranges(self, site: ResolvedSite) -> dict[str, Range]:
-        found: dict[str, Range] = {}
-        for loop, extent in zip(site.node.loops, site.extents, strict=True):
-            _, high = extent.bounds({**self.ranges, **found})
-            found[loop.axis] = (0, None if high is None else max(high - 1, 0))
-        return found
-
     def _statements(self) -> Statements:
         """Statements of the kernel and of the functions of the file it calls."""
-        functions = [self.found.kernel.node, *self.found.functions]
-        total = 0
-        for function in dict.fromkeys(functions):
+        counted: set[ast.stmt] = set()
+        for function in (self.found.kernel.node, *self.found.functions):
             for node in ast.walk(function):
                 if isinstance(node, ast.stmt) and node is not function:
-                    total += not _is_docstring(node)
-        lines = {(span.start_line, span.start_column) for span in self.opaque}
-        return Statements(total, min(len(lines), total))
+                    counted.add(node)
+        total = sum(1 for node in counted if not _is_docstring(node))
+        places = {(span.start_line, span.start_column) for span in self.opaque}
+        return Statements(total, min(len(places), total))
 
 
 def _is_docstring(node: ast.stmt) -> bool:

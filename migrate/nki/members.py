@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from migrate.nki import views
+from migrate.nki import reshaping, views
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame
 from migrate.nki.operations import (
@@ -103,7 +103,7 @@ def _axis(given: dict[str, object], name: str, origin: Origin) -> int:
 
 
 def _reshape(view: View, given: dict[str, object], origin: Origin) -> object:
-    return views.reshape(view, _shape(given.get("shape"), origin), origin)
+    return reshaping.reshape(view, _shape(given.get("shape"), origin), origin)
 
 
 def _permute(view: View, given: dict[str, object], origin: Origin) -> object:
@@ -154,7 +154,7 @@ def _reshape_dim(view: View, given: dict[str, object], origin: Origin) -> object
     if not 0 <= axis < len(view.shape):
         raise KernelFault("index", f"axis {axis} of a tensor of rank {len(view.shape)}", origin)
     shape = [*view.shape[:axis], *inner, *view.shape[axis + 1 :]]
-    return views.reshape(view, shape, origin)
+    return reshaping.reshape(view, shape, origin)
 
 
 def _flatten(view: View, given: dict[str, object], origin: Origin) -> object:
@@ -162,7 +162,7 @@ def _flatten(view: View, given: dict[str, object], origin: Origin) -> object:
     if not 0 <= first <= last < len(view.shape):
         raise KernelFault("index", f"axes {first} to {last} cannot be joined", origin)
     joined = views.product(view.shape[first : last + 1])
-    return views.reshape(view, [*view.shape[:first], joined, *view.shape[last + 1 :]], origin)
+    return reshaping.reshape(view, [*view.shape[:first], joined, *view.shape[last + 1 :]], origin)
 
 
 def _pattern(view: View, given: dict[str, object], origin: Origin) -> object:

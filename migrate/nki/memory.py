@@ -91,7 +91,13 @@ class Contents(Generic[V]):
         return storage
 
     def elements(self, view: View) -> Elements:
-        """Positions of a view's elements, in the view's shape."""
+        """Positions of a view's elements, in the view's shape.
+
+        Raises `Exhausted` where they would not fit the budget.
+        """
+        size = 8 * view.elements
+        self.meter.take(size)
+        self.meter.give(size)
         if any(fault.code == "out-of-bounds" for fault in view.faults):
             return _checked(view)
         key = (view.sizes, view.strides)

@@ -147,7 +147,7 @@ class _Solver:
         affine = self._affine(column)
         if affine is not None:
             return affine
-        raise FoldFailure("a number does not follow from the loop positions", frozenset(self.axes))
+        raise FoldFailure("a number does not follow from the loop positions", tuple(self.axes))
 
     def _fits(self, index: Index, column: Column) -> bool:
         if any(name not in self.axes for name in index.axes()):
@@ -209,7 +209,7 @@ def _domain(
         truth = np.broadcast_to(np.asarray(holds(candidate, {**sizes, **box})), inside.shape)
         if np.array_equal(truth, inside):
             return candidate
-    raise FoldFailure("no condition on the loops says when it runs", frozenset(names))
+    raise FoldFailure("no condition on the loops says when it runs", tuple(names))
 
 
 def _points(
@@ -223,7 +223,7 @@ def _points(
         trips = np.maximum(trips, 0)
         length = int(trips.sum())
         if length > MAX_POINTS:
-            raise FoldFailure("a loop nest too large to check", frozenset())
+            raise FoldFailure("a loop nest too large to check", ())
         found = {other: np.repeat(column, trips) for other, column in found.items()}
         starts = np.repeat(np.cumsum(trips) - trips, trips)
         found[name] = np.arange(length, dtype=np.int64) - starts

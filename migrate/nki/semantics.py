@@ -58,6 +58,18 @@ class Machine(Protocol[V]):
 
     def select(self, condition: V, then: V, otherwise: V) -> V: ...
 
+    def where_index(
+        self,
+        comparison: str,
+        shape: Sequence[Number],
+        offset: Number,
+        steps: Sequence[Number],
+        then: V,
+        otherwise: V,
+    ) -> V:
+        """`then` where offset + sum of step * index compares so with 0, else `otherwise`."""
+        ...
+
     def reduce(self, operator: str, value: V, axes: Sequence[int], dtype: DType) -> V:
         """Combine along axes, which stay with size 1."""
         ...
@@ -109,7 +121,7 @@ def engine_of(instruction: Instruction) -> str:
     return value.name if isinstance(value, Member) else "unknown"
 
 
-def _meaning(operator: NkiOperator) -> str:
+def meaning(operator: NkiOperator) -> str:
     if operator.operator is None:
         raise Unsupported(f"the operator nl.{operator.name}")
     return operator.operator
@@ -158,20 +170,20 @@ def memset(m: Machine[V], i: Instruction) -> None:
 
 def tensor_tensor(m: Machine[V], i: Instruction) -> None:
     dst = required_view(i, "dst")
-    operator = _required(i, "op")
+    operator = required_operator(i, "op")
     left = m.read(required_view(i, "data1"), dst.shape)
     right = m.read(required_view(i, "data2"), dst.shape)
     if operator.bitvec or is_exact_integer(i):
-        m.write(dst, _integers(m, operator, (left, right), dst.dtype))
+        m.write(dst, integer_arithmetic(m, operator, (left, right), dst.dtype))
         return
-    m.write(dst, _arithmetic(m, operator, (m.convert(left, F32), m.convert(right, F32))))
+    m.write(dst, arithmetic(m, operator, (m.convert(left, F32), m.convert(right, F32))))
 
 
 def tensor_scalar(m: Machine[V], i: Instruction) -> None:
     """`(data op0 operand0) op1 operand1`, in fp32 throughout."""
     dst = required_view(i, "dst")
     value = m.read(required_view(i, "data"), dst.shape)
-    first = _required(i, "op0")
+    first = required_operator(i, "op0")
     integers = first.bitvec
     if not integers:
         value = m.convert(value, F32)
@@ -186,12 +198,12 @@ def tensor_scalar(m: Machine[V], i: Instruction) -> None:
         elif "unary" in operator.uses and "scalar" not in operator.uses:
             args = (value,)  # the operand of a unary operator is ignored
         else:
-            other = _column(m, i, operand, dst, dst.dtype if integers else F32)
+            other = column(m, i, operand, dst, dst.dtype if integers else F32)
             args = (other, value) if i.attribute(reverse) is True else (value, other)
         if integers:
-            value = _integers(m, operator, args, dst.dtype)
+            value = integer_arithmetic(m, operator, args, dst.dtype)
         else:
-            value = _arithmetic(m, operator, args)
+            value = arithmetic(m, operator, args)
     m.write(dst, value)
 
 
@@ -221,45 +233,40 @@ def activation_reduce(m: Machine[V], i: Instruction) -> None:
 def reciprocal(m: Machine[V], i: Instruction) -> None:
     dst = required_view(i, "dst")
     value = m.convert(m.read(required_view(i, "data"), dst.shape), F32)
-    m.write(dst, _arithmetic(m, OPERATORS["reciprocal"], (value,)))
+    m.write(dst, arithmetic(m, OPERATORS["reciprocal"], (value,)))
 
 
 def tensor_reduce(m: Machine[V], i: Instruction) -> None:
     """Combine along trailing free axes."""
     dst, data = required_view(i, "dst"), required_view(i, "data")
-    operator = _required(i, "op")
+    operator = required_operator(i, "op")
     if "reduce" not in operator.uses:
         raise Unsupported(f"a reduction by nl.{operator.name}")
     axes = _axes(i.attribute("axis"), len(data.shape))
     value = m.read(data)
     if operator.bitvec:
-        total = m.reduce(_meaning(operator), value, axes, data.dtype)
+        total = m.reduce(meaning(operator), value, axes, data.dtype)
     else:
-        total = m.reduce(_meaning(operator), m.convert(value, F32), axes, F32)
+        total = m.reduce(meaning(operator), m.convert(value, F32), axes, F32)
         if i.attribute("negate") is True:
             total = m.apply("negate", (total,), F32)
     m.write(dst, m.reshape(total, dst.shape))
 
 
-def iota(m: Machine[V], i: Instruction) -> None:
-    """offset + partition * channel_multiplier + sum of step * index, in int32."""
-    dst = required_view(i, "dst")
-    pattern = i.attribute("pattern")
-    offset, multiplier = i.attribute("offset"), i.attribute("channel_multiplier")
-    if not isinstance(pattern, tuple | list) or not isinstance(offset, Number):
-        raise Unsupported("iota without a constant pattern")
-    if not isinstance(multiplier, Number):
-        raise Unsupported("iota without a constant channel_multiplier")
-    shape, steps = [dst.shape[0]], [multiplier]
-    for pair in pattern:
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise Unsupported("iota with a pattern that is not pairs")
-        step, count = pair
-        if not isinstance(step, Number) or not isinstance(count, Number):
-            raise Unsupported("iota with a pattern that is not numbers")
-        steps.append(step)
-        shape.append(count)
-    m.write(dst, m.reshape(m.position(shape, offset, steps), dst.shape))
+def dma_transpose(m: Machine[V], i: Instruction) -> None:
+    """Axes in the order `axes`; by default reversed, (3, 1, 2, 0) for four of them."""
+    dst, src = required_view(i, "dst"), required_view(i, "src")
+    given = i.attribute("axes")
+    rank = len(src.shape)
+    order = (3, 1, 2, 0) if rank == 4 else tuple(reversed(range(rank)))
+    if isinstance(given, tuple | list):
+        order = tuple(int(n.value) for n in given if isinstance(n, Number))
+    if sorted(order) != list(range(rank)):
+        raise Unsupported("dma_transpose with axes that are no order of the source's")
+    value = m.transpose(m.read(src), order)
+    if src.dtype is not dst.dtype:
+        value = m.convert(value, F32)
+    m.write(dst, m.reshape(value, dst.shape))
 
 
 def nc_matmul(m: Machine[V], i: Instruction) -> None:
@@ -283,11 +290,11 @@ def nc_matmul(m: Machine[V], i: Instruction) -> None:
 def nc_transpose(m: Machine[V], i: Instruction) -> None:
     """Partition and free axes swapped; several free axes count as one."""
     dst, data = required_view(i, "dst"), required_view(i, "data")
-    value = m.read(data, (data.shape[0], _flat_free(data)))
+    value = m.read(data, (data.shape[0], flat_free(data)))
     m.write(dst, m.reshape(m.transpose(value, (1, 0)), dst.shape))
 
 
-def _flat_free(view: View) -> Number:
+def flat_free(view: View) -> Number:
     from migrate.nki.views import product
 
     return product(view.shape[1:])
@@ -297,33 +304,35 @@ def scalar_tensor_tensor(m: Machine[V], i: Instruction) -> None:
     """`(data op0 operand0) op1 operand1` with a tensor as the second operand."""
     dst = required_view(i, "dst")
     value = m.convert(m.read(required_view(i, "data"), dst.shape), F32)
-    other = _column(m, i, "operand0", dst, F32)
+    other = column(m, i, "operand0", dst, F32)
     args = (other, value) if i.attribute("reverse0") is True else (value, other)
-    value = _arithmetic(m, _required(i, "op0"), args)
+    value = arithmetic(m, required_operator(i, "op0"), args)
     other = m.convert(m.read(required_view(i, "operand1"), dst.shape), F32)
     args = (other, value) if i.attribute("reverse1") is True else (value, other)
-    m.write(dst, _arithmetic(m, _required(i, "op1"), args))
+    m.write(dst, arithmetic(m, required_operator(i, "op1"), args))
 
 
-def _required(i: Instruction, name: str) -> NkiOperator:
+def required_operator(i: Instruction, name: str) -> NkiOperator:
     operator = operator_of(i, name)
     if operator is None:
         raise Unsupported(f"{i.opcode} without an operator as {name}")
     return operator
 
 
-def _arithmetic(m: Machine[V], operator: NkiOperator, args: tuple[V, ...]) -> V:
-    return m.apply(_meaning(operator), args, F32, operator.error, f"nl.{operator.name}")
+def arithmetic(m: Machine[V], operator: NkiOperator, args: tuple[V, ...]) -> V:
+    return m.apply(meaning(operator), args, F32, operator.error, f"nl.{operator.name}")
 
 
-def _integers(m: Machine[V], operator: NkiOperator, args: tuple[V, ...], dtype: DType) -> V:
+def integer_arithmetic(
+    m: Machine[V], operator: NkiOperator, args: tuple[V, ...], dtype: DType
+) -> V:
     """Exact integer arithmetic on operands of integer formats."""
     if not dtype.is_integer or not all(m.dtype(arg).is_integer for arg in args):
         raise Unsupported(f"nl.{operator.name} on formats that are not integers")
-    return m.apply(_meaning(operator), args, dtype, None, f"nl.{operator.name}")
+    return m.apply(meaning(operator), args, dtype, None, f"nl.{operator.name}")
 
 
-def _column(m: Machine[V], i: Instruction, name: str, dst: View, dtype: DType) -> V:
+def column(m: Machine[V], i: Instruction, name: str, dst: View, dtype: DType) -> V:
     """An immediate, or a (P, 1) tile repeated along the free axes."""
     value = i.operand(name)
     if isinstance(value, Number):
@@ -336,18 +345,18 @@ def _column(m: Machine[V], i: Instruction, name: str, dst: View, dtype: DType) -
 
 
 def _activated(m: Machine[V], i: Instruction, dst: View) -> V:
-    operator = _required(i, "op")
+    operator = required_operator(i, "op")
     if "activation" not in operator.uses:
         raise Unsupported(f"activation with nl.{operator.name}")
     value = m.convert(m.read(required_view(i, "data"), dst.shape), F32)
     scale, bias = i.operand("scale"), i.operand("bias")
     if isinstance(scale, View) or (isinstance(scale, Number) and scale.value != 1.0):
-        value = m.apply("multiply", (value, _column(m, i, "scale", dst, F32)), F32)
+        value = m.apply("multiply", (value, column(m, i, "scale", dst, F32)), F32)
     if bias is not None:
-        value = m.apply("add", (value, _column(m, i, "bias", dst, F32)), F32)
+        value = m.apply("add", (value, column(m, i, "bias", dst, F32)), F32)
     if operator.name == "copy":
         return value
-    return m.apply(_meaning(operator), (value,), F32, operator.table_error, f"nl.{operator.name}")
+    return m.apply(meaning(operator), (value,), F32, operator.table_error, f"nl.{operator.name}")
 
 
 def _reduce_free(m: Machine[V], i: Instruction, value: V, dst: View) -> None:

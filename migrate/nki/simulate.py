@@ -6,6 +6,7 @@ rules give, `Bounded` the real value with an error bound.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
@@ -261,6 +262,18 @@ class _Runner(Generic[V]):
     def select(self, condition: V, then: V, otherwise: V) -> V:
         return self.domain.select(condition, then, otherwise)
 
+    def where_index(
+        self,
+        comparison: str,
+        shape: Sequence[Number],
+        offset: Number,
+        steps: Sequence[Number],
+        then: V,
+        otherwise: V,
+    ) -> V:
+        truth = COMPARISONS[comparison](self._positions(shape, offset, steps), 0)
+        return self.domain.select(truth, then, otherwise)
+
     def reduce(self, operator: str, value: V, axes: Sequence[int], dtype: DType) -> V:
         kept = tuple(1 if k in axes else n for k, n in enumerate(self.domain.shape(value)))
         total = self.domain.reduce(operator, value, tuple(axes), dtype, self.order)
@@ -282,12 +295,20 @@ class _Runner(Generic[V]):
         return self.domain.reshape(value, tuple(int(n.value) for n in shape))
 
     def position(self, shape: Sequence[Number], offset: Number, steps: Sequence[Number]) -> V:
+        found = self._positions(shape, offset, steps)
+        return self.domain.from_array(found.astype(np.int32), DType.INT32)
+
+    def _positions(self, shape: Sequence[Number], offset: Number, steps: Sequence[Number]) -> Array:
+        """offset + sum of step * index at every point of a shape."""
         sizes = tuple(int(n.value) for n in shape)
+        size = 8 * math.prod(sizes)
+        self.meter.take(size)
+        self.meter.give(size)
         total = np.full(sizes, int(offset.value), np.int64)
         for axis, step in enumerate(steps):
             line = np.arange(sizes[axis], dtype=np.int64) * int(step.value)
             total = total + line.reshape([-1 if k == axis else 1 for k in range(len(sizes))])
-        return self.domain.from_array(total.astype(np.int32), DType.INT32)
+        return total
 
     def keep(self, value: V, like: View) -> V:
         return value
@@ -345,3 +366,13 @@ class _Runner(Generic[V]):
             storage.consumed[places.positions] = consumed
         self.write(view, value)
         storage.accumulated[places.positions] = True
+
+
+COMPARISONS: dict[str, Any] = {
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+}

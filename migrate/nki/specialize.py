@@ -18,8 +18,9 @@ from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Assertion, Event, Frame, Instruction, ModuleScope, Run
 from migrate.nki.operations import MAX_NESTING
 from migrate.nki.parse import Kernel, Module, span_of
-from migrate.nki.statements import Compiler, bound_names, own_statements
+from migrate.nki.statements import Compiler
 from migrate.nki.symbols import Number, Origin, constant
+from migrate.nki.syntax import bound_names, own_statements
 from migrate.nki.values import (
     Buffer,
     Function,

@@ -8,16 +8,18 @@ opaque instruction.  An error that the compiler would report does end it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from migrate.nki import imports
 from migrate.nki.errors import KernelFault, Unsupported
-from migrate.nki.expressions import Expressions, lookup, looped, name_of, sign_of, store
+from migrate.nki.expressions import Expressions, sign_of
 from migrate.nki.frames import Assertion, Code, Frame
-from migrate.nki.operations import MAX_ITEMS, MAX_NESTING, arithmetic, text_of, truth
+from migrate.nki.operations import MAX_ITEMS, arithmetic, text_of, truth
+from migrate.nki.scoping import lookup, looped, name_of, store
 from migrate.nki.symbols import Origin
+from migrate.nki.syntax import as_load, bound_names, depth_of, own_statements, views_in
 from migrate.nki.values import Function, LoopValue, Unknown, View
 from migrate.source import Source
 
@@ -38,9 +40,6 @@ CONTINUE = _Signal()
 
 Flow: TypeAlias = Returned | _Signal | None
 Execute: TypeAlias = Callable[[Frame], Flow]
-
-MAX_VIEWS = 64
-"""Views an opaque statement is taken to touch at most; past it, it touches everything."""
 
 
 class Compiler(Expressions):
@@ -90,7 +89,7 @@ class Compiler(Expressions):
             run,
             frozenset(bound - outer),
             frozenset(outer),
-            _depth(node),
+            depth_of(node),
         )
 
     def block(self, body: list[ast.stmt]) -> Execute:
@@ -152,7 +151,7 @@ class Compiler(Expressions):
         except (Unsupported, KernelFault):
             return
         if isinstance(value, View | list | tuple | dict):
-            _views(value, touched)
+            views_in(value, touched)
         if isinstance(value, list | dict):
             # The statement may have changed it half way.
             store(frame, node.id, Unknown(node.id, "a statement not understood used it", None))
@@ -245,7 +244,7 @@ class Compiler(Expressions):
         return execute
 
     def _augmented(self, node: ast.AugAssign) -> Execute:
-        load_node = _as_load(node.target)
+        load_node = as_load(node.target)
         load = self.expression(load_node)
         compute = self.expression(node.value)
         bind = self.target(node.target)
@@ -432,84 +431,3 @@ class Compiler(Expressions):
             return None
 
         return execute
-
-
-def own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements of a body and its blocks, without those of inner functions."""
-    pending = list(reversed(body))
-    while pending:
-        node = pending.pop()
-        yield node
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
-            continue
-        for field in ("body", "orelse", "finalbody"):
-            pending.extend(reversed(getattr(node, field, [])))
-        for handler in getattr(node, "handlers", []):
-            pending.extend(reversed(handler.body))
-        for case in getattr(node, "cases", []):
-            pending.extend(reversed(case.body))
-
-
-def bound_names(node: ast.stmt) -> Iterator[str]:
-    """Names that a statement itself binds (not those of the blocks in it)."""
-    targets: list[ast.expr] = []
-    match node:
-        case ast.Assign():
-            targets = node.targets
-        case ast.AugAssign() | ast.AnnAssign() | ast.For():
-            targets = [node.target]
-        case ast.With():
-            targets = [item.optional_vars for item in node.items if item.optional_vars]
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-        case ast.Import() | ast.ImportFrom():
-            for alias in node.names:
-                yield alias.asname or alias.name.partition(".")[0]
-    for target in targets:
-        for inner in ast.walk(target):
-            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-                yield inner.id
-    for field in ("value", "test", "iter", "exc", "msg"):
-        part = getattr(node, field, None)
-        if isinstance(part, ast.expr):
-            for inner in ast.walk(part):
-                if isinstance(inner, ast.NamedExpr):
-                    yield inner.target.id
-
-
-def _views(value: object, found: list[View], depth: int = 0) -> None:
-    if depth > MAX_NESTING or len(found) > MAX_VIEWS:
-        return
-    match value:
-        case View():
-            found.append(value)
-        case tuple() | list():
-            for item in value[: MAX_VIEWS + 1]:
-                _views(item, found, depth + 1)
-        case dict():
-            for item in list(value.values())[: MAX_VIEWS + 1]:
-                _views(item, found, depth + 1)
-
-
-def _as_load(target: ast.expr) -> ast.expr:
-    """The target of an augmented assignment as an expression to read."""
-    match target:
-        case ast.Name(id=name):
-            node: ast.expr = ast.Name(id=name, ctx=ast.Load())
-        case ast.Subscript(value=value, slice=key):
-            node = ast.Subscript(value=value, slice=key, ctx=ast.Load())
-        case ast.Attribute(value=value, attr=name):
-            node = ast.Attribute(value=value, attr=name, ctx=ast.Load())
-        case _:
-            return target
-    return ast.copy_location(node, target)
-
-
-def _depth(node: ast.AST) -> int:
-    deepest = 0
-    pending: list[tuple[ast.AST, int]] = [(node, 1)]
-    while pending:
-        inner, depth = pending.pop()
-        deepest = max(deepest, depth)
-        pending.extend((child, depth + 1) for child in ast.iter_child_nodes(inner))
-    return deepest

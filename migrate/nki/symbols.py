@@ -171,9 +171,7 @@ def size(name: str, value: int) -> Number:
 
 def axis(loop: Loop, iteration: int) -> Number:
     """The position of a loop, counted from 0."""
-    number = Number(iteration, "symbol", symbol=loop.axis)
-    number._index = Index.axis(loop.axis)
-    return number
+    return Number(iteration, "axis", symbol=loop.axis)
 
 
 def constant(value: Value, origin: Origin | None = None) -> Number:
@@ -282,6 +280,8 @@ def _index(number: Number) -> Index:
     """Canonical form; subtrees without one stand for their value."""
     value = number.value
     assert isinstance(value, int)
+    if number.op == "axis":
+        return Index.axis(number.symbol)
     if number.op == "symbol":
         return Index.size(number.symbol)
     if not number.symbolic:

@@ -14,6 +14,7 @@ from migrate.ir.constructs import constructs
 from migrate.pipeline.kernels import Pair, open_pair
 from migrate.pipeline.launches import launch_at
 from migrate.pipeline.reading import Positions, read_positions
+from migrate.pipeline.repair import repaired
 from migrate.results import (
     Comparison,
     Construct,
@@ -22,7 +23,7 @@ from migrate.results import (
     Subject,
     Tool,
 )
-from migrate.rules.findings import findings
+from migrate.rules.findings import Found, findings
 from migrate.rules.rule import Evidence
 from migrate.score.correspondence import correspondence
 from migrate.score.fidelity import score
@@ -56,7 +57,7 @@ def judged(pair: Pair, *, run: str, budget: Budget) -> Comparison:
         raise SourceError(str(error), file=pair.case.file or "the case") from None
     runs = _run(pair, positions, run, budget) if run != "never" else _Runs((), False, ())
     evidence = Evidence(positions.readings, positions.problems, runs.made)
-    found = findings(evidence)
+    found = _located(pair, positions, findings(evidence))
     relations = positions.relations
     pairing = _pairing(positions)
     coverage = positions.coverage
@@ -100,6 +101,33 @@ def judged(pair: Pair, *, run: str, budget: Budget) -> Comparison:
         constructs=linked,
         findings=found,
         runs=runs.made,
+    )
+
+
+def _located(pair: Pair, positions: Positions, found: Sequence[Found]) -> tuple[Finding, ...]:
+    """Findings at their cause, where reading the kernel with a small edit shows it."""
+    import msgspec
+
+    located: list[Finding] = []
+    for each in found:
+        finding = each.finding
+        if each.suspects:
+            cause = repaired(pair, positions.readings, (finding.span, *each.suspects))
+            if cause is not None:
+                span, change = cause
+                message = f"{finding.message}; with {change} both kernels agree"
+                finding = msgspec.structs.replace(finding, span=span, message=message)
+        if not any(_same(finding, known) for known in located):
+            located.append(finding)
+    return tuple(located)
+
+
+def _same(finding: Finding, known: Finding) -> bool:
+    """Whether two findings say the same of the same place."""
+    here, there = finding.span, known.span
+    return finding.rule == known.rule and (
+        (here.file, here.start_line, here.start_column, here.end_line, here.end_column)
+        == (there.file, there.start_line, there.start_column, there.end_line, there.end_column)
     )
 
 

@@ -9,6 +9,7 @@ from migrate.align.binding import Binding, BoundTensor
 from migrate.budget import Meter
 from migrate.case.expression import parse as parse_expression
 from migrate.case.layout import LayoutError
+from migrate.case.types import Case
 from migrate.ir.fix import fixed
 from migrate.ir.index import Index
 from migrate.ir.nodes import Kernel, Opaque, walk
@@ -21,6 +22,7 @@ from migrate.rules.rule import Problem
 from migrate.source import SourceError
 
 if TYPE_CHECKING:
+    from migrate.nki.parse import Module
     from migrate.nki.symbols import Number
 
 
@@ -76,33 +78,53 @@ def read_cuda(pair: Pair, binding: Binding, meter: Meter) -> CudaReading:
     return CudaReading(kernel, (), _gaps(kernel))
 
 
+@dataclass(frozen=True, slots=True)
+class NkiKernel:
+    """An NKI kernel as read, with why if it was not."""
+
+    kernel: Kernel | None
+    problems: tuple[Problem, ...]
+    reasons: tuple[str, ...]
+
+
 def read_nki(pair: Pair, binding: Binding, meter: Meter) -> NkiReading:
     """Specialise and lift the NKI kernel at the binding's sizes."""
+    found = nki_kernel_at(pair.module, pair.nki.name, pair.case, binding, meter)
+    return NkiReading(found.kernel, found.problems, (*found.reasons, *_gaps(found.kernel)))
+
+
+def nki_kernel_at(
+    module: Module, name: str, case: Case, binding: Binding, meter: Meter
+) -> NkiKernel:
+    """One kernel of a module at the binding's sizes; raises `SourceError` and `Exhausted`."""
+    from migrate.nki.errors import Unsupported
     from migrate.nki.lift import lift
 
-    found = lift(
-        pair.module,
-        pair.nki.name,
-        nki_arguments(pair, binding),
-        meter=meter,
-        target=pair.case.nki.target,
-    )
     sizes = dict(binding.sizes)
+    here = module.kernel(name).span
+    try:
+        found = lift(
+            module, name, nki_arguments(case, binding), meter=meter, target=case.nki.target
+        )
+    except Unsupported as gap:
+        where = gap.origin.span if gap.origin is not None else here
+        return NkiKernel(None, (), (f"{where}: not understood: {gap.reason}",))
     special = found.specialization
     problems = [
         Problem(_code(p.code), p.message, p.span, "nki", sizes, p.sources) for p in special.problems
     ]
-    gaps: list[str] = []
+    reasons: list[str] = []
     for event in special.events:
-        where = event.span or pair.nki.span
+        where = event.span or here
         match event.kind:
             case "assert" | "error":
                 problems.append(Problem(f"stops:{event.kind}", event.message, where, "nki", sizes))
+                reasons.append(f"{where}: {event.message}")
             case "unsupported" | "stopped":
-                gaps.append(f"{where}: {event.message}")
+                reasons.append(f"{where}: {event.message}")
             case "print":
                 pass
-    return NkiReading(found.kernel, tuple(problems), (*gaps, *_gaps(found.kernel)))
+    return NkiKernel(found.kernel, tuple(problems), tuple(reasons))
 
 
 def _code(code: str) -> str:
@@ -110,18 +132,18 @@ def _code(code: str) -> str:
     return code if code == OUT_OF_BOUNDS else f"{REFUSING}{code}"
 
 
-def nki_arguments(pair: Pair, binding: Binding) -> dict[str, object]:
+def nki_arguments(case: Case, binding: Binding) -> dict[str, object]:
     """The NKI kernel's arguments: tensors by shape and dtype, the rest by value."""
     from migrate.nki.values import TensorSpec
 
-    arguments: dict[str, object] = dict(pair.case.nki.args)
+    arguments: dict[str, object] = dict(case.nki.args)
     for tensor in binding.tensors:
         if tensor.nki is None:
             continue
         try:
-            shape = _nki_shape(tensor, pair, binding)
+            shape = _nki_shape(tensor, case, binding)
         except LayoutError as error:
-            raise SourceError(f"{tensor.name}: {error}", file=pair.case.file or "case") from None
+            raise SourceError(f"{tensor.name}: {error}", file=case.file or "case") from None
         arguments[tensor.nki] = TensorSpec(shape, tensor.nki_dtype)
     for scalar in binding.scalars:
         if scalar.nki is not None:
@@ -129,13 +151,13 @@ def nki_arguments(pair: Pair, binding: Binding) -> dict[str, object]:
     return arguments
 
 
-def _nki_shape(tensor: BoundTensor, pair: Pair, binding: Binding) -> tuple[Number, ...]:
+def _nki_shape(tensor: BoundTensor, case: Case, binding: Binding) -> tuple[Number, ...]:
     from migrate.nki.symbols import size
 
     values = binding.nki_shape(tensor)
     names: tuple[str | None, ...] = (None,) * len(values)
     if not tensor.steps:
-        stated = next(t for t in pair.case.tensors if t.name == tensor.name)
+        stated = next(t for t in case.tensors if t.name == tensor.name)
         names = tuple(e if isinstance(e, str) and e.isidentifier() else None for e in stated.shape)
     return tuple(
         size(name if name is not None else f"{tensor.nki}.shape[{axis}]", value)

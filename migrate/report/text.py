@@ -16,6 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from migrate.report import words
 from migrate.source import neutral
 
 if TYPE_CHECKING:
@@ -25,13 +26,11 @@ if TYPE_CHECKING:
         ConstructSide,
         ConstructVerdict,
         Finding,
-        OutputResult,
         Run,
         Severity,
         Side,
         Status,
         Verdict,
-        Witness,
     )
     from migrate.source import Source, Span
 
@@ -122,7 +121,8 @@ def _heading(result: Comparison) -> Iterator[Text]:
         ("verdict  ", "dim"),
         (result.verdict, _VERDICTS[result.verdict]),
         f"   confidence {result.confidence:.2f}   correspondence {result.correspondence:.2f}",
-        f"   understood CUDA {_share(result.coverage.cuda)}, NKI {_share(result.coverage.nki)}",
+        f"   understood CUDA {words.share(result.coverage.cuda)},"
+        f" NKI {words.share(result.coverage.nki)}",
     )
     for reason in result.reasons:
         yield Text(f"  {neutral(reason)}")
@@ -177,7 +177,7 @@ def _finding(finding: Finding, sources: Mapping[str, Source], width: int) -> Ite
         note = f" {neutral(related.note)}" if related.note else ""
         yield from _place(f"{_SIDES[related.side]}{note}", related.span, sources, "cyan", width)
     if finding.witness is not None:
-        yield _witness(finding.witness)
+        yield Text(f"  {words.witness(finding.witness)}")
     if finding.points:
         yield Text(f"  costs {-finding.points:g} points", "dim")
 
@@ -232,17 +232,6 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _witness(witness: Witness) -> Text:
-    sizes = ", ".join(f"{name}={size}" for name, size in sorted(witness.sizes.items()))
-    index = ", ".join(map(str, witness.index))
-    how = {"evaluation": "evaluating both meanings", "run": "running both"}[witness.found_by]
-    return Text(
-        f"  for example {neutral(sizes)} ({neutral(witness.inputs.family)} inputs, seed"
-        f" {witness.inputs.seed}): {neutral(witness.output)}[{index}] is {witness.cuda} in CUDA,"
-        f" {witness.nki} in NKI (by {how})"
-    )
-
-
 def _runs(runs: tuple[Run, ...]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("run", overflow="fold")
@@ -250,11 +239,10 @@ def _runs(runs: tuple[Run, ...]) -> Table:
     table.add_column("status", no_wrap=True)
     table.add_column("outputs", overflow="fold")
     for run in runs:
-        sizes = ", ".join(f"{name}={size}" for name, size in sorted(run.sizes.items()))
         lines = [Text(neutral(run.reason))] if run.reason else []
-        lines += [Text(_output(output)) for output in run.outputs]
+        lines += [Text(words.output(output)) for output in run.outputs]
         table.add_row(
-            Text(neutral(sizes) or "–"),
+            Text(words.sizes(run.sizes) or "–"),
             Text(neutral(f"{run.inputs.family} #{run.inputs.seed}")),
             Text(run.status, _STATUS[run.status]),
             Text("\n").join(lines),
@@ -262,33 +250,17 @@ def _runs(runs: tuple[Run, ...]) -> Table:
     return table
 
 
-def _output(output: OutputResult) -> str:
-    parts = []
-    if output.mismatched:
-        at = list(output.first_mismatch or ())
-        parts.append(f"{output.mismatched:,} of {output.elements:,} differ, first at {at}")
-    else:
-        parts.append(f"all {output.elements:,} agree")
-    if output.max_abs is not None:
-        parts.append(f"largest difference {output.max_abs:.3g}")
-    if output.allowed is not None:
-        parts.append(f"allowed {output.allowed:.3g}")
-    if output.ambiguous:
-        parts.append(f"{output.ambiguous:,} ambiguous")
-    return f"{neutral(output.name)}: {', '.join(parts)}"
-
-
 def _footer(result: Comparison) -> Iterator[Text]:
     if result.score.fidelity is not None:
         parts = [
-            f"{name} {points:.0f}"
+            f"{name} {points:g}"
             for name in ("mapping", "hardware", "numerics", "performance")
             if (points := getattr(result.score, name)) is not None
         ]
         yield Text()
         yield Text.assemble(
             ("score  ", "dim"),
-            (f"{result.score.fidelity:.0f}", "bold"),
+            (f"{result.score.fidelity:g}", "bold"),
             f" of 100 ({', '.join(parts)})",
         )
     if result.inferred:
@@ -298,8 +270,3 @@ def _footer(result: Comparison) -> Iterator[Text]:
     if not result.deterministic:
         yield Text()
         yield Text("a limit in seconds was reached: another machine may say more", "yellow")
-
-
-def _share(share: float) -> str:
-    # 99.6 % understood must not read as everything.
-    return "100 %" if share == 1.0 else f"{min(99.0, share * 100):.0f} %"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ class Blame:
     span: Span
     others: tuple[Span, ...]
     reason: str = ""
+    sure: bool = True
 
 
 def blamed(reading: Reading, relation: Relation, mismatch: Mismatch) -> Blame:
@@ -33,6 +34,8 @@ def blamed(reading: Reading, relation: Relation, mismatch: Mismatch) -> Blame:
     buffer = _buffer(reading, kernel, mismatch.output)
     placed = stores(kernel, buffer) if buffer is not None else ()
     if not placed:
+        if kernel.untaken:
+            return _suspected(kernel.untaken, (), ": no instruction stores to it")
         return Blame(kernel.span, (), ": no instruction stores to it")
     sizes = dict(kernel.computed_at or ())
     near = _nearest(relation, mismatch, placed)
@@ -40,16 +43,39 @@ def blamed(reading: Reading, relation: Relation, mismatch: Mismatch) -> Blame:
     strided = _stride(near, sizes)
     if strided is not None:
         return Blame(strided[0], others, strided[1])
-    untaken = [branch for branch in kernel.untaken if branch not in others]
-    if untaken:
-        reason = ", and the branch that would handle them is not taken"
-        return Blame(untaken[0], (*others, *untaken[1:]), reason)
     grown = _loop(near, sizes, int(mismatch.elements[0]), kernel)
+    suspects: list[Span] = []
+    reason = ""
     if grown is not None:
-        span = grown.sources[0] if grown.sources else grown.span
-        return Blame(span, others, ": the loop over tiles ends too early")
-    own = getattr(near.op, "sources", ())
-    return Blame(own[0] if own else near.op.span, others)
+        suspects.append(grown.sources[0] if grown.sources else grown.span)
+        reason = ": the loop over tiles ends too early"
+    elif kernel.untaken:
+        reason = ", and a branch that stores elements is not taken"
+    suspects += kernel.untaken
+    suspects += getattr(near.op, "sources", ())
+    return _suspected((*suspects, near.op.span), others, reason)
+
+
+def _suspected(suspects: Sequence[Span], others: tuple[Span, ...], reason: str) -> Blame:
+    """The first of several possible causes, to be settled by trying them."""
+    every = tuple(dict.fromkeys((*suspects, *others)))
+    return Blame(every[0], every, reason, sure=False)
+
+
+def overwriting(reading: Reading, mismatch: Mismatch) -> Blame:
+    """Why the last store to the elements of a mismatch is in the wrong place."""
+    kernel, op = reading.nki, mismatch.nki_op
+    assert kernel is not None
+    assert op is not None
+    if isinstance(op, Store):
+        for placed in stores(kernel, op.into.buffer):
+            if placed.op is op:
+                others = tuple(dict.fromkeys((op.span, *sources(placed))))
+                strided = _stride(placed, dict(kernel.computed_at or ()), gaps=False)
+                if strided is not None:
+                    return Blame(strided[0], others, strided[1])
+                return Blame(op.span, others)
+    return Blame(op.span, tuple(getattr(op, "sources", ())))
 
 
 def _buffer(reading: Reading, kernel: Kernel, output: str) -> str | None:
@@ -83,8 +109,10 @@ def _flat(placed: Placed, kernel_shape: tuple[int, ...], values: Mapping[str, An
     return total
 
 
-def _stride(placed: Placed, sizes: Mapping[str, int]) -> tuple[Span, str] | None:
-    """Tiles that overlap, or leave gaps: the step from one to the next is not their length."""
+def _stride(
+    placed: Placed, sizes: Mapping[str, int], *, gaps: bool = True
+) -> tuple[Span, str] | None:
+    """Tiles that overlap, or leave `gaps`: the step from one to the next is not their length."""
     if not isinstance(placed.op, Store) or len(placed.op.index) != 1:
         return None
     tiles = [axis for axis in placed.axes if axis.kind in _TILE_KINDS]
@@ -98,9 +126,12 @@ def _stride(placed: Placed, sizes: Mapping[str, int]) -> tuple[Span, str] | None
     (index,) = placed.op.index
     step = int(index.evaluate({**values, axis.name: 1})) - int(index.evaluate(values))
     length = _length(within, index, values)
-    if step > length:
+    if gaps and step > length:
         reason = f": each tile holds {length:,} elements, but the next starts {step:,} further on"
         return axis.span, reason
+    if step == 0:
+        reason = ": every tile is written to the same place"
+        return placed.op.span, reason
     if step < length:
         reason = (
             f": each tile holds {length:,} elements, but the next starts only {step:,} further on"

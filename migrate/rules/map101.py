@@ -56,6 +56,7 @@ def check(evidence: Evidence) -> Iterator[Draft]:
                 *related("cuda", [mismatch.cuda_op.span if mismatch.cuda_op else None]),
             ),
             witness=witness_in(relation, mismatch),
+            suspects=() if blame.sure else blame.others,
         )
 
 

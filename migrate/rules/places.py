@@ -80,17 +80,9 @@ def witness_in(relation: Relation, mismatch: Mismatch) -> Witness | None:
     witness = output.witness
     if witness is None:
         return None
-    shape = shape_of(output)
+    shape = output.shape
     flat = int(np.ravel_multi_index(witness.index, shape)) if shape else 0
     return witness if flat in mismatch.elements else None
-
-
-def shape_of(output: OutputRelation) -> tuple[int, ...]:
-    """The output's logical shape, as far as its pieces reach."""
-    boxes = [piece.box for piece in (*output.cuda_pieces, *output.nki_pieces)]
-    if not boxes:
-        return ()
-    return tuple(max(box[n][1] for box in boxes) for n in range(len(boxes[0])))
 
 
 def described(elements: np.ndarray[tuple[int, ...], np.dtype[np.int64]], total: int) -> str:

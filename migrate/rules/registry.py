@@ -16,6 +16,7 @@ from migrate.rules import (
     map106,
     map107,
     map108,
+    map109,
     num301,
     num302,
 )
@@ -31,6 +32,7 @@ RULES: Final[tuple[Rule, ...]] = (
     map106.RULE,
     map107.RULE,
     map108.RULE,
+    map109.RULE,
     # Hardware: it cannot run, or touches what is not there.
     hw201.RULE,
     hw202.RULE,

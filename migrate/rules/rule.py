@@ -63,7 +63,8 @@ class Evidence:
 class Draft:
     """A finding before it has an identity and points.
 
-    `severity` and `effect` are the rule's own unless given.
+    `severity` and `effect` are the rule's own unless given.  `suspects` are the places among
+    which the cause is, where the rule cannot tell which it is.
     """
 
     message: str
@@ -73,6 +74,7 @@ class Draft:
     witness: Witness | None = None
     severity: Severity | None = None
     effect: Effect | None = None
+    suspects: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from migrate.align.difference import Difference, What
 from migrate.align.relation import Mismatch, Relation
+from migrate.ir.forms import Element, Form, Table
+from migrate.ir.wording import said
 from migrate.results import Related
-from migrate.rules.places import at, described, related
+from migrate.rules.places import at, described, output_of, related
 from migrate.rules.rule import Evidence, Reading
 from migrate.source import Span
 
 
 def mismatches(evidence: Evidence, what: What) -> Iterator[tuple[Reading, Relation, Mismatch]]:
     """Mismatches of refuted outputs with one kind of difference."""
+    for reading, relation, mismatch in refuted(evidence):
+        if any(difference.what == what for difference in mismatch.differences):
+            yield reading, relation, mismatch
+
+
+def refuted(evidence: Evidence) -> Iterator[tuple[Reading, Relation, Mismatch]]:
+    """Every mismatch of a refuted output."""
     for reading in evidence.readings:
         relation = reading.relation
         if relation is None:
@@ -23,8 +34,7 @@ def mismatches(evidence: Evidence, what: What) -> Iterator[tuple[Reading, Relati
             if output.status != "refuted":
                 continue
             for mismatch in output.mismatches:
-                if any(difference.what == what for difference in mismatch.differences):
-                    yield reading, relation, mismatch
+                yield reading, relation, mismatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,8 @@ def parted(evidence: Evidence, *whats: What) -> Iterator[Parted]:
                 f"{described(mismatch.elements, total)} of {mismatch.output}"
                 f" at {at(relation.sizes.items())}"
             )
+            if mismatch.overwritten:
+                continue  # what was right and then overwritten is told by MAP109
             for difference in mismatch.differences:
                 if difference.what != what:
                     continue
@@ -69,8 +81,8 @@ def parted(evidence: Evidence, *whats: What) -> Iterator[Parted]:
                         *related("nki", (s for s in others if s != span)),
                         *related("cuda", [difference.cuda_span or _span(mismatch.cuda_op)]),
                     ),
-                    _short(str(difference.cuda)),
-                    _short(str(difference.nki)),
+                    _worded(difference.cuda, difference, mismatch, relation),
+                    _worded(difference.nki, difference, mismatch, relation),
                     where,
                 )
 
@@ -92,5 +104,26 @@ def _span(op: object) -> Span | None:
     return span if isinstance(span, Span) else None
 
 
-def _short(text: str, most: int = 90) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _worded(form: Form, difference: Difference, mismatch: Mismatch, relation: Relation) -> str:
+    """The form in words; another element of the same tensor as it is for the first mismatch."""
+    if difference.what != "element" or not isinstance(form, Element):
+        return said(form)
+    shape = output_of(relation, mismatch).shape
+    first = int(mismatch.elements[0])
+    cell = np.array(np.unravel_index(first, shape) if shape else (), np.int64).reshape(1, -1)
+    numbers: list[str] = []
+    for place in form.index:
+        if isinstance(place, Table):
+            number = int(place.listed.reshape(-1)[0])
+        else:
+            number = int(place.numbers(cell, (1,) * len(place.counters)).reshape(-1)[0])
+        numbers.append(f"{number:,}")
+    text = f"{form.tensor}[{', '.join(numbers)}]"
+    sides = (difference.cuda, difference.nki)
+    listed = any(
+        isinstance(place, Table)
+        for side in sides
+        if isinstance(side, Element)
+        for place in side.index
+    )
+    return text if listed else said(form)

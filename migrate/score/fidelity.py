@@ -170,9 +170,9 @@ def _penalties(table: Scoring, standing: Sequence[Finding]) -> list[Fraction]:
     finding more can only push others to a smaller factor behind one that costs at least
     as much: the sum never falls.
     """
-    by_rule: dict[str, list[int]] = {}
+    by_rule: dict[tuple[str, Family], list[int]] = {}
     for number, finding in enumerate(standing):
-        by_rule.setdefault(finding.rule, []).append(number)
+        by_rule.setdefault((finding.rule, finding.family), []).append(number)
     factor = Fraction(table.repetition.percent, _ALL)
     costs = [Fraction()] * len(standing)
     for numbers in by_rule.values():

@@ -32,6 +32,7 @@ from migrate.ir.nodes import (
     Opaque,
     Output,
     Parallel,
+    Reduce,
     Space,
     State,
     Statements,
@@ -342,6 +343,139 @@ def related(cuda_kernel: Kernel, nki_kernel: Kernel, n: int) -> tuple[Binding, R
         binding,
         inputs,
         cuda_sizes={"n": n},
+        nki_sizes={},
+        meter=Meter(Budget(), "relating"),
+    )
+    return binding, relation
+
+
+def shaped(name: str, shape: tuple[int, ...], space: Space, role: str, file: str) -> Buffer:
+    extents = tuple(map(Index.of, shape))
+    return Buffer(name, extents, F32, space, role, at(file, 1))  # type: ignore[arg-type]
+
+
+def reduction_cuda(rows: int, cols: int, operator: str = "add", start: float = 0.0) -> Kernel:
+    """A thread a row, a loop over it.
+
+    Lines: 11 initial, 12 loop, 13 load, 14 combine, 15 store.
+    """
+    file = "kernel.cu"
+    names = Names(file)
+    t = Axis("t", Index.of(rows), AxisKind.BLOCK, at(file, 5))
+    k = Axis("k", Index.of(cols), AxisKind.SEQUENTIAL, at(file, 12))
+    first, inner, loaded, next_, total = (names.value() for _ in range(5))
+    place = Index.axis("t") * cols + Index.axis("k")
+    body: tuple[Op, ...] = (
+        Fill(first, start, names.span(11)),
+        Fold(
+            (k,),
+            (State(total, first, inner, next_),),
+            (
+                Load(loaded, Version("x", 0), (place,), names.span(13)),
+                Map(next_, operator, (inner, loaded), names.span(14)),
+            ),
+            names.span(12),
+        ),
+        Store(Version("out", 1), Version("out", 0), (Index.axis("t"),), total, names.span(15)),
+    )
+    kernel = Kernel(
+        name="kernel",
+        side="cuda",
+        span=at(file, 1),
+        sizes=(),
+        buffers=(
+            shaped("x", (rows * cols,), Space.HBM, "in", file),
+            shaped("out", (rows,), Space.HBM, "out", file),
+        ),
+        body=(Parallel((t,), body, at(file, 5)),),
+        outputs=(Output(Version("out", 1)),),
+        statements=Statements(5),
+    )
+    assert problems(kernel) == ()
+    return kernel
+
+
+def reduction_nki(
+    rows: int, cols: int, operator: str = "add", covered: int | None = None
+) -> Kernel:
+    """A row a partition, reduced along the free axis.  Lines: 70 load, 80 reduce, 90 store."""
+    file = "kernel.py"
+    names = Names(file)
+    width = cols if covered is None else covered
+
+    def partitions(name: str) -> Axis:
+        return Axis(name, Index.of(rows), AxisKind.PARTITION, at(file, 66))
+
+    def free(name: str) -> Axis:
+        return Axis(name, Index.of(width), AxisKind.FREE, at(file, 66))
+
+    loaded, again, total, moved = (names.value() for _ in range(4))
+    p0, f0, p1, f1, p2 = (Index.axis(name) for name in ("p0", "f0", "p1", "f1", "p2"))
+    body: tuple[Op, ...] = (
+        Parallel(
+            (partitions("p0"), free("f0")),
+            (
+                Load(loaded, Version("x", 0), (p0 * cols + f0,), names.span(70)),
+                Store(Version("tile", 1), Version("tile", 0), (p0, f0), loaded, names.span(70)),
+            ),
+            names.span(70),
+        ),
+        Parallel(
+            (partitions("p1"),),
+            (
+                Reduce(
+                    total,
+                    operator,
+                    (free("f1"),),
+                    (Load(again, Version("tile", 1), (p1, f1), names.span(80)),),
+                    again,
+                    names.span(80),
+                ),
+                Store(Version("sums", 1), Version("sums", 0), (p1,), total, names.span(80)),
+            ),
+            names.span(80),
+        ),
+        Parallel(
+            (partitions("p2"),),
+            (
+                Load(moved, Version("sums", 1), (p2,), names.span(90)),
+                Store(Version("out", 1), Version("out", 0), (p2,), moved, names.span(90)),
+            ),
+            names.span(90),
+        ),
+    )
+    kernel = Kernel(
+        name="kernel",
+        side="nki",
+        span=at(file, 50),
+        sizes=(),
+        buffers=(
+            shaped("x", (rows * cols,), Space.HBM, "in", file),
+            shaped("out", (rows,), Space.HBM, "out", file),
+            shaped("tile", (rows, cols), Space.ONCHIP, "scratch", file),
+            shaped("sums", (rows,), Space.ONCHIP, "scratch", file),
+        ),
+        body=body,
+        outputs=(Output(Version("out", 1), 0),),
+        statements=Statements(4),
+    )
+    assert problems(kernel) == ()
+    return kernel
+
+
+def related_rows(cuda_kernel: Kernel, nki_kernel: Kernel, rows: int, cols: int):
+    """As `related`, for the two reductions."""
+    tensors_ = (
+        BoundTensor("x", (rows * cols,), "in", F32, F32, "x", "x", None),
+        BoundTensor("out", (rows,), "out", F32, F32, "out", None, 0),
+    )
+    binding = Binding({}, tensors_, ())
+    relation = relate(
+        cuda_kernel,
+        nki_kernel,
+        binding,
+        inputs,
+        cuda_sizes={},
         nki_sizes={},
         meter=Meter(Budget(), "relating"),
     )

@@ -44,9 +44,12 @@ def test_a_case_in_place_of_both(asked, capfdbinary):
 @pytest.mark.usefixtures("asked")
 def test_output_goes_to_a_file(tmp_path, capsys):
     report, data = tmp_path / "report.txt", tmp_path / "report.json"
+    page = tmp_path / "report.md"
     assert main(["diff", "a.cu", "b.py", "-o", str(report)]) == OK
     assert main(["diff", "a.cu", "b.py", "--format", "json", "-o", str(data)]) == OK
+    assert main(["diff", "a.cu", "b.py", "--format", "md", "-o", str(page)]) == OK
     assert "faithful" in report.read_text()
+    assert page.read_text().startswith("# `kernel.cu::k` → `kernel.py::k`\n")
     assert json.loads(data.read_bytes())["verdict"] == "faithful"
     assert main(["diff", "a.cu", "b.py", "-o", str(tmp_path / "no" / "report.txt")]) == 2
     captured = capsys.readouterr()

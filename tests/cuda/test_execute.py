@@ -225,6 +225,26 @@ def test_vector_types_and_views() -> None:
     assert np.array_equal(done.outputs["y"].reshape(8, 4), expected)
 
 
+COPY_WIDE = """
+__global__ void k(const __half* x, __half* y) {
+  int i = threadIdx.x * 8;
+  __half pack[8];
+  reinterpret_cast<float4*>(pack)[0] = *reinterpret_cast<const float4*>(x + i);
+  for (int j = 0; j < 8; ++j) pack[j] = __hmul(pack[j], __float2half(2.0f));
+  float4 wide = *reinterpret_cast<float4*>(&pack[0]);
+  *reinterpret_cast<float4*>(&y[i]) = wide;
+}
+"""
+
+
+def test_wide_copies_of_narrow_memory() -> None:
+    x = floats(64).astype(np.float16)
+    done = run(COPY_WIDE, block=8, x=x, y=np.zeros_like(x))
+    assert np.array_equal(done.outputs["y"], x * np.float16(2))
+    with pytest.raises(Unsupported, match="taken apart"):
+        run(COPY_WIDE.replace("= wide;", "= make_float4(wide.x, 0, 0, 0);"), block=8, x=x, y=x)
+
+
 def test_device_functions_with_references_and_early_returns() -> None:
     text = """
     __device__ float clamped(float v, float low, float high) {

@@ -10,7 +10,7 @@ from migrate.ir.nodes import Fold, Kernel, Opaque, walk
 from migrate.ir.text import render
 from migrate.source import SourceError
 from tests.cuda.lifting import agrees, lifted
-from tests.cuda.test_execute import MATMUL, SOFTMAX
+from tests.cuda.test_execute import COPY_WIDE, MATMUL, SOFTMAX
 
 RNG = np.random.default_rng(11)
 
@@ -140,19 +140,19 @@ def test_simple_kernels_agree(n: int) -> None:
         "int j = (int)fabsf(x[i] * 5.0f) % n; y[i] = x[j];",
         "y[i] = x[(i & 3) + ((i >> 2) << 2)];",
         "y[i] = x[i ^ 1];",
+        "unsigned d = 30u - i; y[i] = x[d / 2];",
         "unsigned j = threadIdx.x; if (j - 1 < 3u) y[i] = x[i]; else y[i] = 0.0f;",
         "float s = 0.0f; for (int j = 0; j < n; ++j) s += x[j]; y[i] = s;",
         "float s = 0.0f; for (int j = n - 1; j >= 0; --j) s = s * 0.5f + x[j]; y[i] = s;",
         "float s = 0.0f; for (int j = 0; j <= i; j += 2) s += x[j]; y[i] = s;",
         "float s = 0.0f; int j = i; while (j < n) { s += x[j]; j += 7; } y[i] = s + j;",
         "float s = 0.0f; int j = 0; do { s += x[j]; j++; } while (j < i); y[i] = s;",
-        "float s = 0.0f; const float* p = x; for (int j = 0; j < 4; ++j, p += 2) s += *p; y[i] = s;",
+        "float s = 0; const float* p = x; for (int j = 0; j < 4; ++j, p += 2) s += *p; y[i] = s;",
         "float s = 0.0f; for (int o = 16; o > 0; o >>= 1) s += x[o]; y[i] = s;",
         "int c = 0; for (int j = 0; j < n; ++j) if (x[j] > x[i]) c++; y[i] = c;",
-        "float m = -INFINITY; int w = 0; for (int j = 0; j < n; j++) if (x[j] > m) { m = x[j]; w = j; }"
-        " y[i] = m + w;",
+        "float m = -2; int w = 0; for (int j = 0; j < n; j++) if (x[j] > m) m = x[w=j]; y[i] = w;",
         "float s = 0; for (int j = 0; j < n; ++j) { if (j % 2) continue; s += x[j]; } y[i] = s;",
-        "for (int j = 0; j < 3; ++j) for (int l = 0; l < 2; ++l) y[i] = y[i] * 0.5f + x[j * 2 + l];",
+        "for (int j = 0; j < 3; ++j) for (int l = 0; l < 2; ++l) y[i] = y[i] / 2 + x[j * 2 + l];",
     ],
 )
 def test_bodies_agree(body: str) -> None:
@@ -207,6 +207,12 @@ def test_vectors_agree() -> None:
     }
     """
     made = agrees(text, grid=2, block=4, x=floats(28), y=zeros(28), n=28)
+    assert opaque(made) == []
+
+
+def test_wide_copies_agree() -> None:
+    x = floats(64).astype(np.float16)
+    made = agrees(COPY_WIDE, block=8, x=x, y=np.zeros_like(x), rtol=1e-3)
     assert opaque(made) == []
 
 
@@ -295,11 +301,12 @@ def test_roles_follow_what_is_read_and_written() -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("while (x[i] > 0.0f) { y[i] = 1.0f; }", "depend on data"),
+        ("while (x[i] > 0.0f) { y[i] = 1.0f; }", "not counted"),
+        ("int m = (int)x[0]; for (int j = 0; j < m; ++j) y[j] = 1.0f;", "depend on data"),
         ("for (int j = 0; j < n; ++j) { if (x[j] > 1.0f) break; y[i] = x[j]; }", "break"),
         ("frobnicate(y);", "frobnicate is neither defined in this file nor known"),
         ("y[i] = atomicAdd(&y[0], 1.0f);", "the old value of atomicAdd is used"),
-        ("unsigned d = 3u - i; y[i] = x[d / 2];", "may wrap"),
+        ("y[i] = (float)((const int*)x)[i];", "memory of float accessed as int"),
     ],
 )
 def test_what_is_not_lifted_is_opaque_with_a_reason(body: str, reason: str) -> None:

@@ -194,17 +194,29 @@ def inputs(shapes: dict[str, tuple[int, ...]], seed: int) -> dict[str, np.ndarra
     return {name: rng.uniform(0.5, 2.0, shape) for name, shape in sorted(shapes.items())}
 
 
+class Wild(Exception):
+    """The numbers of a spec leave the range in which evaluations can be compared."""
+
+
 def values(spec: Spec, given: dict[str, np.ndarray]) -> np.ndarray:
-    """The output, NaN where unwritten."""
+    """The output, NaN where unwritten.  Raises `Wild`."""
     result = np.full(spec.shape, np.nan)
-    for cell in product(*map(range, spec.shape)):
-        at = {f"i{n}": c for n, c in enumerate(cell)}
-        if spec.written is None or spec.written.at(at) >= 0:
-            result[cell] = _value(spec.expr, at, given)
+    with np.errstate(all="ignore"):
+        for cell in product(*map(range, spec.shape)):
+            at = {f"i{n}": c for n, c in enumerate(cell)}
+            if spec.written is None or spec.written.at(at) >= 0:
+                result[cell] = _value(spec.expr, at, given)
     return result
 
 
 def _value(expr: Expr, at: dict[str, int], given: dict[str, np.ndarray]) -> float:
+    number = _number(expr, at, given)
+    if not abs(number) < 1e5:
+        raise Wild
+    return number
+
+
+def _number(expr: Expr, at: dict[str, int], given: dict[str, np.ndarray]) -> float:
     match expr:
         case In(tensor, index):
             return float(given[tensor][tuple(line.at(at) for line in index)])
@@ -218,8 +230,10 @@ def _value(expr: Expr, at: dict[str, int], given: dict[str, np.ndarray]) -> floa
         case Where(line, then, otherwise):
             return _value(then if line.at(at) >= 0 else otherwise, at, given)
         case Choose(left, right, then, otherwise):
-            chosen = _value(left, at, given) > _value(right, at, given)
-            return _value(then if chosen else otherwise, at, given)
+            difference = _value(left, at, given) - _value(right, at, given)
+            if 0 < abs(difference) < 1e-6:
+                raise Wild
+            return _value(then if difference > 0 else otherwise, at, given)
         case Red(operator, counter, extent, body, initial):
             entry = OPERATORS[operator]
             total = np.float64(entry.identity if initial is None else initial)
@@ -232,6 +246,7 @@ def _value(expr: Expr, at: dict[str, int], given: dict[str, np.ndarray]) -> floa
 
 UNARY = ("negate", "exp", "sqrt", "tanh", "abs", "square", "sigmoid", "silu", "relu", "reciprocal")
 BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
+EXACT = frozenset({"negate", "abs", "square", "relu", *BINARY}) - {"divide"}
 REDUCTIONS = ("add", "multiply", "maximum", "minimum")
 NUMBERS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0)
 
@@ -248,23 +263,28 @@ def lines(draw, limits: dict[str, int], *, index: bool) -> Line:
 
 
 @st.composite
-def expressions(draw, limits: dict[str, int], depth: int, *, numbers: bool = True) -> Expr:
+def expressions(draw, limits: dict[str, int], depth: int, *, numbers=True, exact=False) -> Expr:
+    """`exact`: nothing that rounds is computed from numbers alone."""
     kinds = ["in", "in", "in"]
     if numbers:
         kinds += ["number", "at"]
     if depth > 0:
         kinds += ["unary", "binary", "binary", "where", "choose", "reduction", "reduction"]
     kind = draw(st.sampled_from(kinds))
-    smaller = expressions(limits, depth - 1, numbers=numbers)
+    smaller = expressions(limits, depth - 1, numbers=numbers, exact=exact)
+    rounding = expressions(limits, depth - 1, numbers=numbers and not exact, exact=exact)
     match kind:
         case "number":
             return Num(draw(st.sampled_from(NUMBERS)))
         case "at":
             return At(draw(lines(limits, index=True)))
         case "unary":
-            return Apply(draw(st.sampled_from(UNARY)), (draw(smaller),))
+            operator = draw(st.sampled_from(UNARY))
+            return Apply(operator, (draw(smaller if operator in EXACT else rounding),))
         case "binary":
-            return Apply(draw(st.sampled_from(BINARY)), (draw(smaller), draw(smaller)))
+            operator = draw(st.sampled_from(BINARY))
+            given = smaller if operator in EXACT else rounding
+            return Apply(operator, (draw(given), draw(given)))
         case "where":
             line = draw(lines(limits, index=False))
             return Where(line, draw(smaller), draw(smaller))
@@ -278,7 +298,8 @@ def expressions(draw, limits: dict[str, int], depth: int, *, numbers: bool = Tru
             operator = draw(st.sampled_from(REDUCTIONS))
             inner = {**limits, counter: extent}
             # Products and extrema of numbers keep no trace of how often they were combined.
-            body = draw(expressions(inner, depth - 1, numbers=numbers and operator == "add"))
+            plain = numbers and operator == "add"
+            body = draw(expressions(inner, depth - 1, numbers=plain, exact=exact))
             initial = draw(st.sampled_from((None, None, 0.0, 1.0, 2.0)))
             return Red(operator, counter, extent, body, initial if operator == "add" else None)
     rank = draw(st.integers(1, 2))
@@ -311,13 +332,83 @@ def distinct(expr: Expr, used: list[int], renamed: dict[str, str] | None = None)
 
 
 @st.composite
-def specs(draw, *, depth: int = 3) -> Spec:
+def specs(draw, *, depth: int = 3, exact: bool = False) -> Spec:
     rank = draw(st.integers(1, 2))
     shape = tuple(draw(st.integers(1, 9 if rank == 1 else 5)) for _ in range(rank))
     limits = {f"i{n}": extent for n, extent in enumerate(shape)}
-    expr = distinct(draw(expressions(limits, depth)), [])
+    expr = distinct(draw(expressions(limits, depth, exact=exact)), [])
     written = draw(st.none() | lines(limits, index=False))
     return Spec(shape, expr, written)
+
+
+# -- changes of what is computed ---------------------------------------------------------
+
+
+@st.composite
+def mutations(draw, spec: Spec) -> Spec:
+    """The spec with one thing changed: an operator, a tensor, a place, a number, an extent."""
+    nodes = walk(spec.expr)
+    position = draw(st.integers(0, len(nodes) - 1))
+    changed = draw(_changes(nodes[position], extents(spec)))
+    return replace(spec, expr=_replaced(spec.expr, position, changed))
+
+
+@st.composite
+def _changes(draw, expr: Expr, limits: dict[str, int]) -> Expr:
+    match expr:
+        case In(tensor, index):
+            if draw(st.booleans()):
+                other = {"a": "b", "b": "a", "m": "w", "w": "m"}[tensor]
+                return In(other, index)
+            dim = draw(st.integers(0, len(index) - 1))
+            return In(tensor, (*index[:dim], draw(_moved(index[dim], limits)), *index[dim + 1 :]))
+        case Num(value):
+            return Num(value + draw(st.sampled_from((0.125, 1.0, -value * 2 or 4.0))))
+        case At(line):
+            return At(draw(_moved(line, limits)))
+        case Where(line=line):
+            if draw(st.booleans()):
+                return Where(line, expr.otherwise, expr.then)
+            return replace(expr, line=Line(line.terms, line.constant + 1))
+        case Choose(left, right, then, otherwise):
+            return Choose(right, left, then, otherwise)
+        case Apply(operator, args):
+            if len(args) == 2 and draw(st.booleans()):
+                return Apply(operator, args[::-1])
+            others = UNARY if len(args) == 1 else BINARY
+            return Apply(draw(st.sampled_from([o for o in others if o != operator])), args)
+        case Red(operator, extent=extent, initial=initial):
+            match draw(st.integers(0, 2)):
+                case 0:
+                    others = [o for o in REDUCTIONS if o != operator]
+                    return replace(expr, operator=draw(st.sampled_from(others)), initial=None)
+                case 1:
+                    return replace(expr, extent=extent + 1)
+            return replace(expr, initial=4.0 if initial is None else None)
+
+
+@st.composite
+def _moved(draw, line: Line, limits: dict[str, int]) -> Line:
+    if line.terms and draw(st.booleans()):
+        (name, coefficient), *rest = line.terms
+        turned = Line(((name, -coefficient), *rest), line.constant)
+        return Line(turned.terms, line.constant + coefficient * (limits[name] - 1))
+    return Line(line.terms, line.constant + 1)
+
+
+def _replaced(expr: Expr, position: int, new: Expr) -> Expr:
+    """The expression with its node number `position`, in the order of `walk`, replaced."""
+    if position == 0:
+        return new
+    position -= 1
+    inner = list(parts(expr))
+    for number, part in enumerate(inner):
+        count = len(walk(part))
+        if position < count:
+            inner[number] = _replaced(part, position, new)
+            return rebuilt(expr, tuple(inner))
+        position -= count
+    raise AssertionError
 
 
 # -- how it is realised -----------------------------------------------------------------
@@ -623,7 +714,7 @@ class _Lowering:
 
     def apply(self, block: _Block, operator: str, args: list[Value]) -> Value:
         if OPERATORS[operator].commutative and self.pick(False, True):
-            args = args[::-1]
+            args = [args[1], args[0]]
         if self.pick(True, False):
             return self.map(block, operator, *args)
         match operator:
@@ -685,9 +776,7 @@ class _Lowering:
         product = isinstance(expr.body, Apply) and expr.body.operator == "multiply"
         if product and expr.operator == "add" and expr.body not in self.ready:
             left, right = self.several(inner, expr.body.args)
-            op: Op = Contract(
-                result, (axis,), tuple(inner.ops), left, right, SPAN, initial=initial
-            )
+            op: Op = Contract(result, (axis,), tuple(inner.ops), left, right, SPAN, initial=initial)
         else:
             arg = self.emit(inner, expr.body)
             op = Reduce(
@@ -724,9 +813,7 @@ class _Lowering:
         outer.ops.append(Fold((step,), (state,), tuple(inner.ops), SPAN, where=inside))
         start = None if expr.initial is None else self.number(block, expr.initial)
         block.ops.append(
-            Reduce(
-                result, expr.operator, (lane,), tuple(outer.ops), partial, SPAN, initial=start
-            )
+            Reduce(result, expr.operator, (lane,), tuple(outer.ops), partial, SPAN, initial=start)
         )
         return result
 

@@ -10,7 +10,16 @@ from migrate.budget import Budget, Meter
 from migrate.nki.simulate import Execution, simulate
 from migrate.numerics.bounded import Bounded
 from migrate.numerics.rounded import Rounded
-from tests.nki.kernels import BODY_LINE, ROWS, VECTOR_ADD, kernel, module
+from tests.nki.kernels import (
+    BODY_LINE,
+    MATMUL,
+    ROWS,
+    SOFTMAX,
+    TILED_MATMUL,
+    VECTOR_ADD,
+    kernel,
+    module,
+)
 
 RNG = np.random.default_rng(7)
 
@@ -41,6 +50,26 @@ def test_bounded_agrees_with_rounded() -> None:
     real = Bounded().to_array(bounded.outputs[0])
     np.testing.assert_allclose(real, np.exp(x.astype(np.float64) * 0.5), rtol=1e-12)
     np.testing.assert_allclose(rounded, real, rtol=1e-6)
+
+
+@pytest.mark.parametrize("r", [1, 128, 200])
+def test_softmax_by_rows(r: int) -> None:
+    x = normal(r, 24)
+    found = run(SOFTMAX, x)
+    assert found.happenings == ()
+    assert found.specialization.problems == ()
+    e = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(found.outputs[0], e / e.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(128, 512, 256), (200, 520, 300), (3, 5, 7)])
+def test_a_tiled_matmul_with_remainders(m: int, n: int, k: int) -> None:
+    a, b = normal(k, m), normal(k, n)
+    found = run(TILED_MATMUL, a, b)
+    assert found.happenings == ()
+    assert found.specialization.problems == ()
+    wanted = a.astype(np.float64).T @ b.astype(np.float64)
+    np.testing.assert_allclose(found.outputs[0], wanted, rtol=1e-4, atol=1e-3)
 
 
 def binary(op: str, dtype: str = "nl.float32", out: str = "nl.float32") -> str:
@@ -103,6 +132,7 @@ v = nl.ndarray((p, 1), dtype=nl.float32, buffer=nl.sbuf)
 s = nl.ndarray((p, 1), dtype=nl.float32, buffer=nl.sbuf)
 nisa.dma_copy(dst=a, src=x)
 nisa.dma_copy(dst=v, src=x[:, 0:1])
+m = nl.ndarray((p, f), dtype=nl.uint8, buffer=nl.sbuf)
 nisa.memset(s, 0.0)
 {line}
 z = nl.ndarray((p, f), dtype={out}, buffer=nl.shared_hbm)
@@ -159,25 +189,30 @@ def test_iota_counts_partitions_and_positions() -> None:
     np.testing.assert_array_equal(out, (5 + 100 * p + 10 * i + j).reshape(3, 8))
 
 
-MATMUL = kernel(
-    """
-k, m = x.shape
-_, n = y.shape
-p = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.psum)
-for i in range(k // 128):
-    a = nl.ndarray((128, m), dtype=x.dtype, buffer=nl.sbuf)
-    b = nl.ndarray((128, n), dtype=y.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=a, src=x[i * 128 : (i + 1) * 128, :])
-    nisa.dma_copy(dst=b, src=y[i * 128 : (i + 1) * 128, :])
-    nisa.nc_matmul(dst=p, stationary=a, moving=b)
-s = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.sbuf)
-nisa.tensor_copy(dst=s, src=p)
-z = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.shared_hbm)
-nisa.dma_copy(dst=z, src=s)
-return z
-""",
-    "x, y",
-)
+def test_selections_by_position_bounds_and_data() -> None:
+    x = normal(16, 8)
+    p, f = np.ogrid[0:16, 0:8]
+    line = "nisa.affine_select(c, [[-1, 8]], 1, a, -9.0, nl.greater_equal, offset=2)"
+    out = run(unary(line), x).outputs[0]
+    np.testing.assert_array_equal(out, np.where(2 + p - f >= 0, x, np.float32(-9)))
+    line = "nisa.range_select(c, a, nl.greater_equal, nl.less, s, 5.0, range_start=-2)"
+    out = run(unary(line), x).outputs[0]
+    lowest = np.finfo(np.float32).min
+    np.testing.assert_array_equal(out, np.where((f - 2 >= 0) & (f - 2 < 5), x, lowest))
+    line = (
+        "nisa.tensor_scalar(m, a, nl.less, 0.0)\n"
+        "nisa.select_reduce(c, m, a, -5.0, s, nisa.reduce_cmd.reset_reduce)"
+    )
+    out, top = run(unary(line), x).outputs
+    wanted = np.where(x < 0, x, np.float32(-5))
+    np.testing.assert_array_equal(out, wanted)
+    np.testing.assert_array_equal(top[:, 0], wanted.max(axis=1))
+    line = (
+        "nisa.memset(c, 7.0)\nnisa.tensor_scalar(m, a, nl.less, 0.0)\n"
+        "nisa.tensor_copy_predicated(c, a, m, reverse_pred=True)"
+    )
+    out = run(unary(line), x).outputs[0]
+    np.testing.assert_array_equal(out, np.where(x < 0, np.float32(7), x))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
@@ -198,6 +233,20 @@ def test_adding_to_a_sum_that_was_read_is_ambiguous() -> None:
     )
     codes = [h.code for h in run(text, normal(256, 8), normal(256, 8)).happenings]
     assert codes == ["ambiguous-accumulation"]
+
+
+def test_a_dma_transposes_too() -> None:
+    text = kernel(
+        """
+t = nl.ndarray((12, 16), dtype=x.dtype, buffer=nl.sbuf)
+nisa.dma_transpose(dst=t, src=x)
+z = nl.ndarray((12, 16), dtype=x.dtype, buffer=nl.shared_hbm)
+nisa.dma_copy(dst=z, src=t)
+return z
+"""
+    )
+    x = normal(16, 12)
+    np.testing.assert_array_equal(run(text, x).outputs[0], x.T)
 
 
 def test_transposes_swap_partitions_and_free_elements() -> None:
@@ -309,3 +358,25 @@ def test_what_is_not_understood_is_not_computed() -> None:
     found = run(text, normal(4))
     assert not found.complete
     assert any(h.code == "unsupported" for h in found.happenings)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "nisa.tensor_copy(dst=t, src=t[:, 0 : 10**15])",
+        "nisa.tensor_copy(dst=t, src=t[:, 0:1].broadcast(1, 10**15))",
+        "nisa.iota(dst=t, pattern=[[1, 10**15]], offset=0)",
+        "u = nl.ndarray((128, 10**15), dtype=nl.float32)\nnisa.memset(u, 0.0)",
+        (
+            "u = nl.ndarray((10**9, 10**9), dtype=nl.float32, buffer=nl.hbm)\n"
+            "nisa.dma_copy(dst=u, src=u)"
+        ),
+        "for i in range(10**18):\n    nisa.memset(t, 0.0)",
+    ],
+)
+def test_absurd_sizes_are_refused_before_they_are_allocated(body: str) -> None:
+    head = "t = nl.ndarray((128, 4), dtype=nl.float32)\nnisa.memset(t, 0.0)\n"
+    meter = Meter(Budget(steps=100_000, bytes=2**24))
+    found = run(kernel(head + body + "\nreturn x"), normal(4), meter=meter)
+    assert not found.complete
+    assert meter.bytes <= 2**24

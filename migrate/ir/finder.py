@@ -1,0 +1,375 @@
+"""Constructs in the making: which ops of a kernel belong together, and what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from migrate.ir.nodes import (
+    AsyncCopy,
+    Axis,
+    Barrier,
+    Carried,
+    Cast,
+    Contract,
+    Fill,
+    Fold,
+    Gather,
+    Load,
+    Map,
+    Op,
+    Opaque,
+    Random,
+    Reduce,
+    Scan,
+    Scatter,
+    Select,
+    Space,
+    State,
+    Store,
+    Transpose,
+    Value,
+    operands,
+)
+from migrate.ir.scene import Draft, Kind, Scene
+from migrate.numerics.dtypes import DType
+from migrate.numerics.operators import OPERATORS
+from migrate.source import Span
+
+_FAR = 64
+"""Values followed to see where a conversion leads; one that goes farther is not followed."""
+
+
+class Finder:
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.drafts: list[Draft] = []
+        self.draft_of: dict[int, int] = {}
+
+    def add(
+        self,
+        kind: Kind,
+        ops: Iterable[Op],
+        summary: str,
+        tensors: tuple[str, ...] = (),
+        attributes: tuple[tuple[str, str], ...] = (),
+        sources: tuple[Span, ...] = (),
+        axes: tuple[Axis, ...] = (),
+    ) -> None:
+        kept = tuple(ops)
+        for op in kept:
+            self.draft_of[id(op)] = len(self.drafts)
+        order = self.scene.position[id(kept[0])]
+        self.drafts.append(
+            Draft(kind, kept, order, summary, tensors, attributes, sources, (), axes)
+        )
+
+    def join(self, op: Op, number: int) -> None:
+        draft = self.drafts[number]
+        self.drafts[number] = replace(draft, ops=(*draft.ops, op))
+        self.draft_of[id(op)] = number
+
+    # -- anchors and movement -------------------------------------------------------
+
+    def movement(self) -> None:
+        scene = self.scene
+        named: tuple[str, ...]
+        for op in scene.ops:
+            match op:
+                case Store(into=into) if scene.outside(into):
+                    named = (into.buffer,)
+                    self.add("output-store", [op], f"store {into.buffer}", named, (), op.sources)
+                case Store(value=value):
+                    self.staging(op, value)
+                case Scatter(into=into, combine=combine):
+                    named = (into.buffer,) if scene.outside(into) else ()
+                    kind: Kind = "output-store" if named and combine is None else "scatter"
+                    how = f"{combine} into" if combine else "store"
+                    self.add(kind, [op], f"{how} {into.buffer}", named)
+                case AsyncCopy(into=into, source=source):
+                    if scene.outside(into):
+                        self.add("output-store", [op], f"store {into.buffer}", (into.buffer,))
+                    elif scene.outside(source):
+                        named = (source.buffer,)
+                        words = (("into", "onchip"),)
+                        self.add("stage-in", [op], f"load {source.buffer}", named, words)
+                case Load(source=source) if scene.outside(source):
+                    named = (source.buffer,)
+                    words = (("into", "register"),)
+                    self.add("stage-in", [op], f"load {source.buffer}", named, words, op.sources)
+                case Gather(source=source):
+                    named = (source.buffer,) if scene.outside(source) else ()
+                    self.add("gather", [op], f"gather {source.buffer}", named, (), op.sources)
+                case Reduce(operator=operator, axes=axes):
+                    self.reduction("reduction", op, operator, axes)
+                case Contract(axes=axes):
+                    self.reduction("contraction", op, "add", axes)
+                case Scan(operator=operator, axis=axis):
+                    words = (("operator", operator),)
+                    self.add("scan", [op], f"{operator} along {axis}", (), words)
+                case Transpose(renames=renames):
+                    moved = ", ".join(f"{old} to {new}" for old, new in renames)
+                    self.add("transpose", [op], moved)
+                case Random(distribution=distribution):
+                    self.add("random", [op], distribution)
+                case Barrier(scope=scope):
+                    self.add("barrier", [op], scope, (), (("scope", scope),))
+                case Opaque(reason=reason):
+                    self.add("opaque", [op], reason)
+                case _:
+                    pass
+
+    def reduction(self, kind: Kind, op: Op, operator: str, axes: tuple[Axis, ...]) -> None:
+        what = "sum of products" if kind == "contraction" else operator
+        self.add(
+            kind,
+            [op],
+            f"{what} over {' × '.join(str(axis.extent) for axis in axes)}",
+            attributes=(("operator", operator), ("scope", _scope(axes))),
+            axes=axes,
+        )
+
+    def staging(self, op: Store, value: Value) -> None:
+        """A store on chip: part of the staging that its value comes straight from."""
+        source = self.scene.through_casts(value)
+        if not isinstance(source, Load):
+            return
+        number = self.draft_of.get(id(source))
+        if number is not None and self.drafts[number].kind == "stage-in":
+            self.join(op, number)
+            draft = self.drafts[number]
+            self.drafts[number] = replace(draft, attributes=(("into", "onchip"),))
+        elif self.scene.spaces[source.source.buffer] is Space.ACCUMULATOR:
+            self.add("stage-out", [source, op], f"move out of {source.source.buffer}")
+
+    # -- recurrences ----------------------------------------------------------------
+
+    def accumulators(self) -> None:
+        """Loops that carry a running sum (product, maximum, ...) are reductions."""
+        for op in self.scene.ops:
+            match op:
+                case Fold(state=state):
+                    for carried in state:
+                        self.carried(op, carried)
+                case Store(into=into, value=value) if not self.scene.outside(into):
+                    self.updated(op, value)
+                case _:
+                    pass
+
+    def carried(self, fold: Fold, state: State) -> None:
+        made = self.scene.through_casts(state.next)
+        if isinstance(made, Map):
+            others = [arg for arg in made.args if not self.comes_from(arg, state.inner)]
+            self.accumulate(made, others, (fold,))
+
+    def comes_from(self, value: Carried, wanted: Carried) -> bool:
+        while value != wanted:
+            op = self.scene.maker.get(value)
+            if not isinstance(op, Cast):
+                return False
+            value = op.arg
+        return True
+
+    def updated(self, store: Store, value: Value) -> None:
+        """`buffer[i] = buffer[i] + something` in a loop."""
+        loops = [op for op in self.scene.inside[id(store)] if isinstance(op, Fold)]
+        made = self.scene.through_casts(value)
+        if not loops or not isinstance(made, Map):
+            return
+        others: list[Value] = []
+        for arg in made.args:
+            source = self.scene.through_casts(arg)
+            same = isinstance(source, Load) and source.source.buffer == store.into.buffer
+            if not (same and isinstance(source, Load) and source.index == store.index):
+                others.append(arg)
+        # A loop whose axis names the cell gives each cell once: no recurrence.
+        named = {name for part in store.index for name in part.axes()}
+        turning = tuple(loop for loop in loops if not named & {a.name for a in loop.axes})
+        if turning:
+            self.accumulate(made, others, turning)
+
+    def accumulate(self, made: Map, others: list[Value], loops: tuple[Fold, ...]) -> None:
+        """`made` combines what the loops carry with `others`."""
+        if id(made) in self.draft_of:
+            return
+        axes = tuple(axis for loop in loops for axis in loop.axes)
+        if made.operator == "fma" and made.args[:2] == tuple(others):
+            kind: Kind = "contraction" if self.apart(others) else "reduction"
+            self.reduction(kind, made, "add", axes)
+            return
+        if not OPERATORS[made.operator].associative or len(others) != 1:
+            return
+        inner = self.scene.through_casts(others[0])
+        number = self.draft_of.get(id(inner)) if inner is not None else None
+        if number is not None and ("operator", made.operator) in self.drafts[number].attributes:
+            self.join(made, number)
+            return
+        product = isinstance(inner, Map) and inner.operator == "multiply"
+        if made.operator == "add" and product and isinstance(inner, Map) and self.apart(inner.args):
+            self.reduction("contraction", made, "add", axes)
+            self.join(inner, len(self.drafts) - 1)
+        else:
+            self.reduction("reduction", made, made.operator, axes)
+
+    def apart(self, factors: Sequence[Value]) -> bool:
+        """Whether two factors are elements that vary over different axes."""
+        sources = [self.scene.through_casts(arg) for arg in factors]
+        axes = [
+            frozenset(name for part in source.index for name in part.axes())
+            for source in sources
+            if isinstance(source, Load)
+        ]
+        return len(axes) == 2 and axes[0] != axes[1]
+
+    # -- elementwise regions --------------------------------------------------------
+
+    def regions(self) -> None:
+        """Join elementwise ops that feed one another, also through buffers on chip."""
+        members = [
+            op
+            for op in self.scene.ops
+            if isinstance(op, Map | Select) and id(op) not in self.draft_of
+        ]
+        sets = _Sets()
+        inside = {id(op) for op in members}
+        fed = self.fed(inside, sets)
+        for op in members:
+            for used in operands(op):
+                source = self.scene.through_casts(used)
+                match source:
+                    case Map() | Select() if id(source) in inside:
+                        sets.join(id(op), id(source))
+                    case Load(source=version) if version.buffer in fed:
+                        sets.join(id(op), version.buffer)
+                    case _:
+                        pass
+        by_root: dict[int | str, list[Op]] = {}
+        for op in members:
+            by_root.setdefault(sets.root(id(op)), []).append(op)
+        for ops in by_root.values():
+            names = [op.operator if isinstance(op, Map) else "select" for op in ops]
+            functions = any(isinstance(op, Map) and special(op.operator) for op in ops)
+            words = (("functions", "yes" if functions else "no"),)
+            self.add("elementwise", ops, ", ".join(names), attributes=words)
+
+    def fed(self, inside: set[int], sets: _Sets) -> set[str]:
+        """The buffers on chip that hold what elementwise ops made, also as copies."""
+        copies: dict[str, set[str]] = {}
+        pending: list[str] = []
+        for buffer, stores in self.scene.writes_of.items():
+            for store in stores:
+                source = self.scene.through_casts(store.value)
+                if self.scene.outside(store.into):
+                    continue
+                if id(source) in inside:
+                    sets.join(id(source), buffer)
+                    pending.append(buffer)
+                elif isinstance(source, Load) and not self.scene.outside(source.source):
+                    copies.setdefault(source.source.buffer, set()).add(buffer)
+        found: set[str] = set()
+        while pending:
+            buffer = pending.pop()
+            if buffer not in found:
+                found.add(buffer)
+                for copy in sorted(copies.get(buffer, ())):
+                    sets.join(buffer, copy)
+                    pending.append(copy)
+        return found
+
+    # -- conversions and numbers ----------------------------------------------------
+
+    def conversions(self) -> None:
+        for op in self.scene.ops:
+            match op:
+                case Cast(arg=arg, result=result) if _notable(arg.dtype, result.dtype):
+                    words = (
+                        ("from", arg.dtype.value),
+                        ("to", result.dtype.value),
+                        ("rounding", op.rounding.value),
+                    )
+                    stored = self.stored(result)
+                    summary = f"{arg.dtype.value} to {result.dtype.value}, {op.rounding.value}"
+                    self.add("cast", [op], summary, stored, words)
+                case Fill(number=number, result=result) if result in self.scene.users:
+                    kind: Kind = "initial-value" if self.initial(result) else "constant"
+                    self.add(kind, [op], f"{number:g}")
+                case _:
+                    pass
+
+    def stored(self, value: Value) -> tuple[str, ...]:
+        """The tensor outside that a value goes straight into, through a tile at most.
+
+        Empty unless every use of the value leads there.
+        """
+        found: set[str] = set()
+        pending: list[Carried] = [value]
+        seen: set[Carried] = set()
+        while pending:
+            current = pending.pop()
+            if current in seen:
+                continue
+            seen.add(current)
+            if len(seen) > _FAR:
+                return ()
+            for user in self.scene.users.get(current, ()):
+                match user:
+                    case Store(into=into) if self.scene.outside(into):
+                        found.add(into.buffer)
+                    case Store(into=into, value=stored) if stored == current:
+                        reads = self.scene.reads_of.get(into.buffer, ())
+                        if not reads:
+                            return ()
+                        pending.extend(read.result for read in reads)
+                    case _:
+                        return ()
+        return tuple(found) if len(found) == 1 else ()
+
+    def initial(self, value: Value) -> bool:
+        """Whether a number only starts something: a recurrence, a reduction, a tile."""
+        for user in self.scene.users[value]:
+            match user:
+                case Fold():
+                    pass
+                case Reduce() | Contract() if user.initial == value:
+                    pass
+                case Store(into=into) if not self.scene.outside(into):
+                    pass
+                case _:
+                    return False
+        return True
+
+
+class _Sets:
+    """Disjoint sets of ops (by identity) and buffers (by name)."""
+
+    def __init__(self) -> None:
+        self.above: dict[int | str, int | str] = {}
+
+    def root(self, key: int | str) -> int | str:
+        above = self.above
+        while (up := above.get(key, key)) != key:
+            above[key] = above.get(up, up)
+            key = above[key]
+        return key
+
+    def join(self, one: int | str, other: int | str) -> None:
+        left, right = self.root(one), self.root(other)
+        if left != right:
+            self.above[left] = right
+
+
+def special(operator: str) -> bool:
+    """Whether an operator is a function the engines evaluate from tables."""
+    return OPERATORS[operator].kind == "special"
+
+
+def _notable(source: DType, to: DType) -> bool:
+    """Whether a conversion is more than widening a float."""
+    if source is to:
+        return False
+    floats = source.kind == "float" and to.kind == "float"
+    return not floats or to.unit_roundoff > source.unit_roundoff
+
+
+def _scope(axes: tuple[Axis, ...]) -> str:
+    return "+".join(dict.fromkeys(axis.kind.value for axis in axes))

@@ -1,0 +1,72 @@
+"""Where an element of a view is, as index expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from migrate.ir.index import Index, Range, TooComplex
+from migrate.nki.values import View
+
+Place: TypeAlias = tuple[Index, ...]
+ZERO, ONE = Index.of(0), Index.of(1)
+
+
+def linear(place: Sequence[Index], shape: Sequence[Index]) -> Index:
+    """The row-major position of an element."""
+    flat = ZERO
+    for here, extent in zip(place, shape, strict=True):
+        flat = flat * extent + here
+    return flat
+
+
+def delinear(flat: Index, shape: Sequence[Index], ranges: Mapping[str, Range]) -> Place:
+    """The element at a row-major position."""
+    if not shape:
+        return ()
+    found: list[Index] = []
+    rest = flat
+    for position in range(len(shape) - 1, 0, -1):
+        extent = shape[position]
+        if extent == ONE:
+            found.append(ZERO)
+        elif all(n == ONE for n in shape[:position]):
+            found.append(rest)  # no longer axis outside it, so no remainder to take
+            rest = ZERO
+        else:
+            found.append(_simple(rest % extent, ranges))
+            rest = _simple(rest // extent, ranges)
+    found.append(rest)
+    return tuple(reversed(found))
+
+
+def _simple(index: Index, ranges: Mapping[str, Range]) -> Index:
+    try:
+        return index.simplify(ranges)
+    except TooComplex:
+        return index
+
+
+def base_index(view: View, place: Place) -> Place:
+    """Where an element of a view is in the view's base."""
+    found: list[Index] = []
+    for address in view.index:
+        total = address.start.index()
+        for axis, step in address.terms:
+            total = total + place[axis] * step.index()
+        found.append(total)
+    return tuple(found)
+
+
+def same_base(view: View) -> bool:
+    """Whether the view's base is its buffer as it was allocated."""
+    return tuple(int(n.value) for n in view.base) == tuple(int(n.value) for n in view.buffer.shape)
+
+
+def element_index(view: View, place: Place, ranges: Mapping[str, Range]) -> Place:
+    """Where an element of a view is in its buffer."""
+    base = base_index(view, place)
+    if same_base(view):
+        return base
+    own = tuple(n.index() for n in view.buffer.shape)
+    return delinear(linear(base, tuple(n.index() for n in view.base)), own, ranges)

@@ -1,0 +1,152 @@
+"""Reshaping a view: its axes split and joined, where that needs no copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from migrate.nki.errors import KernelFault, Unsupported
+from migrate.nki.symbols import Number, Origin, binary
+from migrate.nki.values import Address, View
+from migrate.nki.views import ONE, product, renamed_axes, times
+
+
+def reshape(view: View, shape: Sequence[Number], origin: Origin) -> View:
+    """The same elements under another shape, in row-major order.
+
+    Raises `KernelFault` where the counts differ or the layout would need a copy.
+    """
+    wanted = _completed(view, shape, origin)
+    if view.buffer.memory.on_chip and view.shape and wanted[0].value != view.shape[0].value:
+        raise KernelFault("value", "a reshape may not change the partition axis", origin)
+    merged, groups = _merged(view, [int(n.value) for n in wanted], origin)
+    strides: list[int] = []
+    terms_of: dict[int, list[tuple[int, Number]]] = {}
+    for axis, group in enumerate(groups):
+        inner = ONE
+        stride = merged.strides[axis]
+        pieces: list[tuple[int, Number]] = []
+        strides_here: list[int] = []
+        for new in reversed(group):
+            pieces.append((new, inner))
+            strides_here.append(stride * int(inner.value))
+            inner = times(wanted[new], inner)
+        strides.extend(reversed(strides_here))
+        terms_of[axis] = pieces
+    index = tuple(
+        Address(
+            address.start,
+            tuple(
+                (new, times(step, inner))
+                for axis, step in address.terms
+                for new, inner in terms_of[axis]
+            ),
+        )
+        for address in merged.index
+    )
+    return replace(view, shape=tuple(wanted), strides=tuple(strides), base=merged.base, index=index)
+
+
+def _completed(view: View, shape: Sequence[Number], origin: Origin) -> list[Number]:
+    wanted = list(shape)
+    unknown = [axis for axis, extent in enumerate(wanted) if extent.value == -1]
+    if len(unknown) > 1:
+        raise KernelFault("value", "more than one -1 in a shape", origin)
+    known = product([n for n in wanted if n.value != -1])
+    if unknown:
+        count = product(view.shape)
+        if known.value == 0 or int(count.value) % int(known.value):
+            raise KernelFault(
+                "value", f"{count.value} elements do not divide by {known.value}", origin
+            )
+        wanted[unknown[0]] = binary("//", count, known, origin)
+    elif known.value != view.elements:
+        raise KernelFault(
+            "value", f"cannot reshape {view.elements} elements into {known.value}", origin
+        )
+    return wanted
+
+
+def _merged(view: View, wanted: list[int], origin: Origin) -> tuple[View, list[list[int]]]:
+    """The view with its axes joined so that each covers a run of the wanted axes."""
+    old, new = list(view.sizes), wanted
+    joins: list[list[int]] = []
+    groups: list[list[int]] = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        left, right = [i] if i < len(old) else [], [j] if j < len(new) else []
+        a, b = (old[i] if left else 1), (new[j] if right else 1)
+        i, j = i + len(left), j + len(right)
+        while a != b:
+            if a < b and i < len(old):
+                a, left, i = a * old[i], [*left, i], i + 1
+            elif j < len(new):
+                b, right, j = b * new[j], [*right, j], j + 1
+            else:
+                raise KernelFault("value", "shapes do not agree", origin)
+        if not left:
+            if not groups:
+                raise Unsupported("reshaping a scalar", origin)
+            groups[-1].extend(right)
+        else:
+            joins.append(left)
+            groups.append(right)
+    for group in reversed(joins):
+        for inner in reversed(group[1:]):
+            view = _joined(view, inner - 1, origin)
+    return view, groups
+
+
+def _joined(view: View, outer: int, origin: Origin) -> View:
+    """Axes `outer` and `outer + 1` as one."""
+    inner = outer + 1
+    count, inner_count = view.sizes[outer], view.sizes[inner]
+    stride, inner_stride = view.strides[outer], view.strides[inner]
+    shape = (
+        *view.shape[:outer],
+        times(view.shape[outer], view.shape[inner]),
+        *view.shape[inner + 1 :],
+    )
+    renamed = {a: a - (a >= inner) for a in range(len(view.shape))}
+    if count == 1 or inner_count == 1:
+        dropped = inner if inner_count == 1 else outer
+        strides = (*view.strides[:dropped], *view.strides[dropped + 1 :])
+        index = tuple(
+            Address(a.start, tuple(term for term in a.terms if term[0] != dropped))
+            for a in view.index
+        )
+        return renamed_axes(replace(view, shape=shape, strides=strides, index=index), renamed)
+    if stride != inner_stride * inner_count:
+        raise KernelFault("value", "the layout of the view needs a copy to reshape", origin)
+    places = [
+        [d for d, a in enumerate(view.index) if any(term[0] == axis for term in a.terms)]
+        for axis in (outer, inner)
+    ]
+    if len(places[0]) != 1 or len(places[1]) != 1:
+        raise Unsupported("a reshape that joins axes of a reshaped view", origin)
+    (first,), (second,) = places
+    strides = (*view.strides[:outer], inner_stride, *view.strides[inner + 1 :])
+    low, high = view.index[second], view.index[first]
+    if first == second:
+        # Two axes that a split made: one term again, of the inner step.
+        step = dict(low.terms)[inner]
+        terms = tuple(t for t in low.terms if t[0] not in (outer, inner))
+        joined = Address(low.start, (*terms, (outer, step)))
+        index = (*view.index[:first], joined, *view.index[first + 1 :])
+        return renamed_axes(replace(view, shape=shape, strides=strides, index=index), renamed)
+    inner_whole = (
+        second == first + 1
+        and low.terms == ((inner, low.terms[0][1]),)
+        and low.terms[0][1].value == 1
+        and low.start.value == 0
+        and view.base[second].value == inner_count
+    )
+    if not inner_whole or len(high.terms) != 1 or high.terms[0][1].value != 1:
+        raise Unsupported("a reshape that joins axes of a partial view", origin)
+    extent = view.base[second]
+    joined = Address(times(high.start, extent), ((outer, ONE),))
+    index = (*view.index[:first], joined, *view.index[second + 1 :])
+    base = (*view.base[:first], times(view.base[first], extent), *view.base[second + 1 :])
+    return renamed_axes(
+        replace(view, shape=shape, strides=strides, index=index, base=base), renamed
+    )

@@ -1,0 +1,129 @@
+"""Names, subscripts and loops of interpreted code, by Python's rules."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+
+from migrate.nki import views
+from migrate.nki.errors import KernelFault, Unsupported
+from migrate.nki.frames import Frame, ModuleScope
+from migrate.nki.operations import integer, iteration, key_of
+from migrate.nki.symbols import Number, Origin, axis, constant
+from migrate.nki.values import (
+    Function,
+    LoopValue,
+    Namespace,
+    Range,
+    Slice,
+    Unknown,
+    View,
+    describe,
+)
+
+
+def name_of(target: ast.expr) -> str:
+    """The name a loop's axis is shown under."""
+    match target:
+        case ast.Name(id=name):
+            return name
+        case ast.Tuple(elts=[ast.Name(id=name), *_]):
+            return name
+        case _:
+            return "i"
+
+
+def lookup(frame: Frame, name: str, origin: Origin) -> object:
+    """A name by Python's scoping.  Raises `KernelFault` where it is not bound."""
+    here: Frame | ModuleScope = frame
+    while isinstance(here, Frame):
+        if name in here.names:
+            return _known(here.names[name], origin)
+        code = here.code
+        if code is not None and name in code.local_names and name not in code.nonlocal_names:
+            raise KernelFault("name", f"{name} is used before it is assigned", origin)
+        here = here.outer
+    if name in here.names:
+        return _known(here.names[name], origin)
+    from migrate.nki.builtins import BUILTINS
+
+    builtin = BUILTINS.get(name)
+    if builtin is None:
+        if name in _PYTHON_NAMES:
+            raise Unsupported(f"the Python function {name}", origin)
+        raise KernelFault("name", f"the name {name} is not defined", origin)
+    return builtin
+
+
+def _known(value: object, origin: Origin) -> object:
+    if isinstance(value, Unknown):
+        raise Unsupported(f"{value.text} is not understood: {value.reason}", origin)
+    return value
+
+
+def store(frame: Frame, name: str, value: object) -> None:
+    """Bind a name in the frame it belongs to."""
+    code = frame.code
+    if code is not None and name in code.nonlocal_names:
+        outer: Frame | ModuleScope = frame.outer
+        while isinstance(outer, Frame):
+            if name in outer.names:
+                outer.names[name] = value
+                return
+            outer = outer.outer
+    frame.names[name] = value
+
+
+def subscript(value: object, key: object, origin: Origin) -> object:
+    """`value[key]`."""
+    match value:
+        case View():
+            keys = key if isinstance(key, tuple) else (key,)
+            return views.subscript(value, keys, origin)
+        case tuple() | list() | str():
+            if isinstance(key, Slice):
+                return value[_python_slice(key)]
+            position = int(integer(key, origin).value)
+            if not -len(value) <= position < len(value):
+                raise KernelFault("index", f"index {position} in {describe(value)}", origin)
+            return value[position]
+        case dict():
+            plain = key_of(key, origin)
+            if plain not in value:
+                raise KernelFault("index", f"no key {plain!r} in a dictionary", origin)
+            return value[plain]
+        case Range() if isinstance(key, Number):
+            position = int(integer(key, origin).value)
+            trips = int(value.trips.value)
+            if not -trips <= position < trips:
+                raise KernelFault("index", f"index {position} in a range", origin)
+            return value.element(key if position >= 0 else constant(position + trips, origin))
+        case Function():
+            raise Unsupported("launching a kernel on a grid", origin)
+        case Namespace():
+            raise KernelFault("type", f"indexing {describe(value)}", origin)
+    raise Unsupported(f"indexing {describe(value)}", origin)
+
+
+def _python_slice(key: Slice) -> slice:
+    def plain(part: Number | None) -> int | None:
+        return None if part is None else int(part.value)
+
+    return slice(plain(key.start), plain(key.stop), plain(key.step))
+
+
+def looped(value: object, frame: Frame, origin: Origin, variable: str) -> Iterator[object]:
+    """The elements a loop runs over, with the loop's position set while each is used."""
+    over = iteration(value, origin)
+    run = frame.run
+    loop = run.loop(origin, frame.stack, variable, over.iterator, over.counted)
+    outer = run.loops
+    for position in range(int(over.trips.value)):
+        run.meter.step()
+        run.loops = (*outer, LoopValue(loop, position, over.trips))
+        yield over.element(axis(loop, position))
+    run.loops = outer
+
+
+_PYTHON_NAMES = frozenset(dir(builtins))

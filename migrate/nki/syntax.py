@@ -1,0 +1,93 @@
+"""Questions about syntax trees, and about what values hold."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from migrate.nki.operations import MAX_NESTING
+from migrate.nki.values import View
+
+MAX_VIEWS = 64
+"""Views an opaque statement is taken to touch at most; past it, it touches everything."""
+
+
+def own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements of a body and its blocks, without those of inner functions."""
+    pending = list(reversed(body))
+    while pending:
+        node = pending.pop()
+        yield node
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+            continue
+        for field in ("body", "orelse", "finalbody"):
+            pending.extend(reversed(getattr(node, field, [])))
+        for handler in getattr(node, "handlers", []):
+            pending.extend(reversed(handler.body))
+        for case in getattr(node, "cases", []):
+            pending.extend(reversed(case.body))
+
+
+def bound_names(node: ast.stmt) -> Iterator[str]:
+    """Names that a statement itself binds (not those of the blocks in it)."""
+    targets: list[ast.expr] = []
+    match node:
+        case ast.Assign():
+            targets = node.targets
+        case ast.AugAssign() | ast.AnnAssign() | ast.For():
+            targets = [node.target]
+        case ast.With():
+            targets = [item.optional_vars for item in node.items if item.optional_vars]
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.Import() | ast.ImportFrom():
+            for alias in node.names:
+                yield alias.asname or alias.name.partition(".")[0]
+    for target in targets:
+        for inner in ast.walk(target):
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+                yield inner.id
+    for field in ("value", "test", "iter", "exc", "msg"):
+        part = getattr(node, field, None)
+        if isinstance(part, ast.expr):
+            for inner in ast.walk(part):
+                if isinstance(inner, ast.NamedExpr):
+                    yield inner.target.id
+
+
+def views_in(value: object, found: list[View], depth: int = 0) -> None:
+    if depth > MAX_NESTING or len(found) > MAX_VIEWS:
+        return
+    match value:
+        case View():
+            found.append(value)
+        case tuple() | list():
+            for item in value[: MAX_VIEWS + 1]:
+                views_in(item, found, depth + 1)
+        case dict():
+            for item in list(value.values())[: MAX_VIEWS + 1]:
+                views_in(item, found, depth + 1)
+
+
+def as_load(target: ast.expr) -> ast.expr:
+    """The target of an augmented assignment as an expression to read."""
+    match target:
+        case ast.Name(id=name):
+            node: ast.expr = ast.Name(id=name, ctx=ast.Load())
+        case ast.Subscript(value=value, slice=key):
+            node = ast.Subscript(value=value, slice=key, ctx=ast.Load())
+        case ast.Attribute(value=value, attr=name):
+            node = ast.Attribute(value=value, attr=name, ctx=ast.Load())
+        case _:
+            return target
+    return ast.copy_location(node, target)
+
+
+def depth_of(node: ast.AST) -> int:
+    deepest = 0
+    pending: list[tuple[ast.AST, int]] = [(node, 1)]
+    while pending:
+        inner, depth = pending.pop()
+        deepest = max(deepest, depth)
+        pending.extend((child, depth + 1) for child in ast.iter_child_nodes(inner))
+    return deepest
