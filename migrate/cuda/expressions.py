@@ -17,10 +17,8 @@ from migrate.cuda.ast import (
     Comma,
     Component,
     Conditional,
-    Element,
     Expression,
     Literal,
-    Logical,
     MakeVector,
     Name,
     Step,
@@ -39,17 +37,16 @@ from migrate.cuda.conversions import (
 from migrate.cuda.declarators import declared, is_type_name, type_of
 from migrate.cuda.folding import fold
 from migrate.cuda.intrinsics import CONSTANTS
+from migrate.cuda.operators import ARITHMETIC, binary, cast_to, checked, dereference, element
 from migrate.cuda.scope import MAX_DEPTH, Scope
 from migrate.cuda.types import (
     BOOL,
     CHAR,
     COMPONENTS,
     INT,
-    LONG,
     UNSIGNED,
     UNSIGNED_LONG,
     VOID,
-    Array,
     Pointer,
     Scalar,
     Type,
@@ -58,19 +55,9 @@ from migrate.cuda.types import (
     promote,
 )
 
-_ARITHMETIC = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "fmod"}
-_COMPARISONS = {
-    "==": "equal",
-    "!=": "not_equal",
-    "<": "less",
-    "<=": "less_equal",
-    ">": "greater",
-    ">=": "greater_equal",
-}
-_BITWISE = {"&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor"}
-_SHIFTS = {"<<": "left_shift", ">>": "right_shift"}
-_OPERATORS = {**_ARITHMETIC, **_COMPARISONS, **_BITWISE, **_SHIFTS}
 _WORDS = {"and": "&&", "or": "||", "not": "!", "not_eq": "!=", "xor": "^"}
+
+
 _BUILTINS = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 
 
@@ -231,7 +218,7 @@ def _member(node: Node, scope: Scope) -> Expression:
         return Builtin(which, axis, UNSIGNED, scope.span(node))
     base = expression(argument, scope)
     if _operator(node, scope) == "->":
-        base = _dereference(base, node, scope)
+        base = dereference(base, node, scope)
     if isinstance(base.type, Vector) and len(name) == 1:
         index = COMPONENTS.find(name)
         if 0 <= index < base.type.lanes:
@@ -250,30 +237,10 @@ def _subscript(node: Node, scope: Scope) -> Expression:
     return element(base, expression(inner[0], scope), node, scope)
 
 
-def element(base: Expression, index: Expression, node: Node, scope: Scope) -> Expression:
-    """`base[index]`."""
-    match base.type:
-        case Pointer(element=kind) | Array(element=kind):
-            if not isinstance(index.type, Scalar) or not index.type.is_integer:
-                if isinstance(index.type, Unknown):
-                    return Element(base, index, kind, scope.span(node))
-                return scope.opaque(node, f"an index of type {index.type} is not understood", kind)
-            # Offsets are 64 bits on the device: the conversion changes no index that is valid.
-            return Element(base, index, kind, scope.span(node))
-        case Unknown():
-            return scope.opaque(node, f"the type of {scope.text(node)[:40]} is not understood")
-        case _:
-            return scope.opaque(node, f"{base.type} cannot be subscripted")
-
-
-def _dereference(base: Expression, node: Node, scope: Scope) -> Expression:
-    return element(base, Literal(0, INT, scope.span(node)), node, scope)
-
-
 def _pointer(node: Node, scope: Scope) -> Expression:
     operand = _field(node, "argument", scope)
     if _operator(node, scope) == "*":
-        return _dereference(decay(operand), node, scope)
+        return dereference(decay(operand), node, scope)
     found = address(operand)
     if found is None:
         if isinstance(operand.type, Unknown):
@@ -314,60 +281,6 @@ def _binary(node: Node, scope: Scope) -> Expression:
     return binary(operator, left, right, node, scope)
 
 
-def binary(
-    operator: str, left: Expression, right: Expression, node: Node, scope: Scope
-) -> Expression:
-    """`left operator right` after the conversions that the language makes."""
-    span = scope.span(node)
-    left, right = decay(left), decay(right)
-    if operator in ("&&", "||"):
-        word: OneOf["and", "or"] = "and" if operator == "&&" else "or"
-        return Logical(word, condition(left), condition(right), BOOL, span)
-    if isinstance(left.type, Unknown) or isinstance(right.type, Unknown):
-        # The operand has been reported; this keeps the whole of it from meaning anything.
-        return left if isinstance(left.type, Unknown) else right
-    if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
-        return _pointer_arithmetic(operator, left, right, node, scope)
-    if operator in _SHIFTS:
-        if not _integers(left.type, right.type):
-            return scope.opaque(node, f"{left.type} {operator} {right.type} is not understood")
-        kind = promote(typed("Scalar", left.type))
-        amount = convert(right, promote(typed("Scalar", right.type)))
-        return Binary(_SHIFTS[operator], convert(left, kind), amount, kind, span)
-    balanced = balance(left, right)
-    if balanced is None or operator not in _OPERATORS:
-        return scope.opaque(node, f"{left.type} {operator} {right.type} is not understood")
-    first, second, kind = balanced
-    if operator in _COMPARISONS:
-        return Binary(_COMPARISONS[operator], first, second, BOOL, span)
-    if kind.is_float and (operator in _BITWISE or operator == "%"):
-        return scope.opaque(node, f"{operator} of {kind} is not defined", kind)
-    return Binary(_OPERATORS[operator], first, second, kind, span)
-
-
-def _integers(*kinds: Type) -> bool:
-    return all(isinstance(kind, Scalar) and kind.is_integer for kind in kinds)
-
-
-def _pointer_arithmetic(
-    operator: str, left: Expression, right: Expression, node: Node, scope: Scope
-) -> Expression:
-    span = scope.span(node)
-    if operator in _COMPARISONS:
-        if isinstance(left.type, Scalar):
-            left = convert(left, right.type)
-        elif isinstance(right.type, Scalar):
-            right = convert(right, left.type)
-        return Binary(_COMPARISONS[operator], left, right, BOOL, span)
-    if operator == "+" and isinstance(right.type, Pointer) and _integers(left.type):
-        left, right = right, left
-    if operator in "+-" and isinstance(left.type, Pointer) and _integers(right.type):
-        return Binary(_ARITHMETIC[operator], left, right, left.type, span)
-    if operator == "-" and isinstance(left.type, Pointer) and isinstance(right.type, Pointer):
-        return Binary("subtract", left, right, LONG, span)
-    return scope.opaque(node, f"{left.type} {operator} {right.type} is not understood")
-
-
 def _assignment(node: Node, scope: Scope) -> Expression:
     operator = _operator(node, scope)
     target = _field(node, "left", scope)
@@ -382,26 +295,17 @@ def _assignment(node: Node, scope: Scope) -> Expression:
     if not is_place(target):
         return scope.opaque(node, "the left side cannot be assigned", target.type)
     if operator == "=":
-        value = _checked(convert(value, target.type), node, scope)
+        value = checked(convert(value, target.type), node, scope)
         return Assign(target, None, value, target.type, target.type, span)
     word = operator[:-1]
     if isinstance(target.type, Pointer) and word in "+-":
-        return Assign(target, _ARITHMETIC[word], value, target.type, target.type, span)
+        return Assign(target, ARITHMETIC[word], value, target.type, target.type, span)
     if isinstance(value.type, Unknown):
         return value
     combined = binary(word, target, value, node, scope)
     if not isinstance(combined, Binary) or not isinstance(combined.type, Scalar):
         return combined
     return Assign(target, combined.operator, combined.right, combined.type, target.type, span)
-
-
-def _checked(value: Expression, node: Node, scope: Scope) -> Expression:
-    """A conversion that failed, reported at the whole expression."""
-    from migrate.cuda.ast import OpaqueExpression
-
-    if isinstance(value, OpaqueExpression) and value not in scope.issues:
-        return scope.opaque(node, value.reason, value.type)
-    return value
 
 
 def _update(node: Node, scope: Scope) -> Expression:
@@ -464,22 +368,6 @@ def _cast(node: Node, scope: Scope) -> Expression:
             return binary(scope.text(operator), left, right, node, scope)
     to = resolve(node.child_by_field_name("type"), scope)
     return cast_to(to, _field(node, "value", scope), node, scope)
-
-
-def cast_to(to: Type, value: Expression, node: Node, scope: Scope) -> Expression:
-    """A conversion that the program writes."""
-    if isinstance(value.type, Unknown):
-        return value
-    if isinstance(to, Unknown):
-        return scope.opaque(node, f"the type {to} is not understood", to)
-    if to == VOID:
-        return Cast(value, VOID, scope.span(node))
-    if value.type == to:
-        return value
-    converted = convert(value, to, written=True)
-    if isinstance(converted, Cast):
-        return Cast(converted.operand, to, scope.span(node))
-    return _checked(converted, node, scope)
 
 
 def _sizeof(node: Node, scope: Scope) -> Expression:

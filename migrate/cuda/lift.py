@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from migrate.budget import Meter
 from migrate.cuda import ast
 from migrate.cuda.check import function
-from migrate.cuda.lift_statements import Lifter
+from migrate.cuda.lifting.lifter import Lifter
+from migrate.cuda.lifting.scan import statements
+from migrate.cuda.lifting.symbolic import Data, Known, NotLifted, Number
+from migrate.cuda.lifting.symbolic import Pointer as PointerValue
 from migrate.cuda.parse import Program
-from migrate.cuda.scan import statements
-from migrate.cuda.symbolic import Data, Known, NotLifted, Number
-from migrate.cuda.symbolic import Pointer as PointerValue
 from migrate.cuda.types import Pointer, Scalar, scalar_of, scalars_in
 from migrate.ir.index import Index, Range, TooComplex
 from migrate.ir.nodes import (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from migrate import facts
 from migrate.align.pairing import pair as paired
-from migrate.budget import Budget, Meter
+from migrate.budget import Budget, Exhausted, Meter
 from migrate.case.fills import FillError
 from migrate.ir.constructs import constructs
 from migrate.pipeline.kernels import Pair, open_pair
@@ -24,13 +24,14 @@ from migrate.results import (
     Tool,
 )
 from migrate.rules.findings import Found, findings
-from migrate.rules.rule import Evidence
+from migrate.rules.rule import Evidence, Reading
 from migrate.score.correspondence import correspondence
 from migrate.score.fidelity import score
 from migrate.score.verdict import weigh
 from migrate.source import SourceError
 from migrate.verify.inputs import make
 from migrate.verify.plan import plan
+from migrate.verify.run import Ran
 
 
 def compared(
@@ -45,6 +46,8 @@ class _Runs:
     made: tuple[Run, ...]
     cut_short: bool
     gaps: tuple[str, ...]
+    first: Mapping[int, Ran] = field(default_factory=dict)
+    """The first run at each position."""
 
 
 def judged(pair: Pair, *, run: str, budget: Budget) -> Comparison:
@@ -56,6 +59,7 @@ def judged(pair: Pair, *, run: str, budget: Budget) -> Comparison:
     except FillError as error:
         raise SourceError(str(error), file=pair.case.file or "the case") from None
     runs = _run(pair, positions, run, budget) if run != "never" else _Runs((), False, ())
+    positions = _trusted(positions, runs, Meter(budget, "checking the readings"))
     evidence = Evidence(positions.readings, positions.problems, runs.made)
     found = _located(pair, positions, findings(evidence))
     relations = positions.relations
@@ -144,24 +148,55 @@ def _run(pair: Pair, positions: Positions, mode: str, budget: Budget) -> _Runs:
         folder=pair.case.folder,
     )
     made: list[Run] = []
+    first: dict[int, Ran] = {}
     cut_short = False
-    by_sizes = {tuple(sorted(r.binding.sizes.items())): r.binding for r in positions.readings}
-    steps = plan([r.binding.sizes for r in positions.readings], every=mode == "always")
-    for sizes, inputs in steps:
-        binding = by_sizes[tuple(sorted(sizes.items()))]
+    for position, inputs in plan(len(positions.readings), every=mode == "always"):
+        binding = positions.readings[position].binding
         try:
             launch = launch_at(pair, binding)
-            done, late = run_once(runnable, launch, binding, inputs, budget)
+            done = run_once(runnable, launch, binding, inputs, budget)
         except FillError as error:
             raise SourceError(str(error), file=pair.case.file or "the case") from None
-        if mode == "always" and done.status == "not-run":
-            raise SourceError(f"cannot be run: {done.reason}", file=pair.nki_source.name)
-        made.append(done)
-        cut_short = cut_short or late
-        if done.status == "not-run":
+        if mode == "always" and done.run.status == "not-run":
+            raise SourceError(f"cannot be run: {done.run.reason}", file=pair.nki_source.name)
+        made.append(done.run)
+        first.setdefault(position, done)
+        cut_short = cut_short or done.cut_short
+        if done.run.status == "not-run":
             break  # what stopped this one stops the others
     gaps = tuple(dict.fromkeys(r.reason for r in made if r.reason is not None))
-    return _Runs(tuple(made), cut_short, gaps)
+    return _Runs(tuple(made), cut_short, gaps, first)
+
+
+def _trusted(positions: Positions, runs: _Runs, meter: Meter) -> Positions:
+    """The readings without those whose IR does not give what the kernel's run gave."""
+    from migrate.verify.agreement import cuda_disagreement, nki_disagreement
+
+    gaps = list(positions.gaps)
+    readings: list[Reading] = []
+    for number, reading in enumerate(positions.readings):
+        ran = runs.first.get(number)
+        if ran is None or reading.relation is None:
+            readings.append(reading)
+            continue
+        assert reading.cuda is not None
+        assert reading.nki is not None
+        try:
+            wrong = {
+                "CUDA": cuda_disagreement(reading.cuda, reading.binding, ran, meter),
+                "NKI": nki_disagreement(reading.nki, reading.binding, ran, meter),
+            }
+        except Exhausted as stop:
+            gaps.append(str(stop))
+            wrong = {}
+        told = [
+            f"the reading of the {side} kernel is not used: {why}"
+            for side, why in wrong.items()
+            if why
+        ]
+        gaps += told
+        readings.append(replace(reading, relation=None) if told else reading)
+    return replace(positions, readings=tuple(readings), gaps=tuple(dict.fromkeys(gaps)))
 
 
 def _pairing(positions: Positions) -> tuple[Construct, ...]:

@@ -8,11 +8,46 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from migrate.align.binding import Binding
 from migrate.budget import Meter
 from migrate.ir.evaluate import Unevaluable, evaluate
 from migrate.ir.nodes import Kernel
 from migrate.ir.reals import Reals
 from migrate.numerics.errors import BoundedValue
+from migrate.verify.run import Ran
+
+
+def cuda_disagreement(kernel: Kernel, binding: Binding, ran: Ran, meter: Meter) -> str | None:
+    """`disagreement` of the CUDA kernel with a run."""
+    if ran.inputs is None or ran.cuda is None:
+        return None
+    inputs = {
+        tensor.cuda: ran.inputs[tensor.name]
+        for tensor in binding.tensors
+        if tensor.cuda is not None and tensor.is_input
+    }
+    return disagreement(kernel, binding.sizes, inputs, ran.cuda, meter)
+
+
+def nki_disagreement(kernel: Kernel, binding: Binding, ran: Ran, meter: Meter) -> str | None:
+    """`disagreement` of the NKI kernel with a run."""
+    if ran.inputs is None:
+        return None
+    inputs = {
+        tensor.nki: binding.to_nki(tensor, ran.inputs[tensor.name])
+        for tensor in binding.tensors
+        if tensor.nki is not None and tensor.is_input
+    }
+    executed: dict[str, BoundedValue] = {}
+    for output in kernel.outputs:
+        buffer = output.version.buffer
+        if output.position is not None and output.position < len(ran.nki):
+            executed[buffer] = ran.nki[output.position]
+        elif output.position is None and ran.nki_after is not None and buffer in ran.nki_after:
+            executed[buffer] = ran.nki_after[buffer]
+    sizes = {**binding.sizes, **dict(kernel.computed_at or ())}
+    return disagreement(kernel, sizes, inputs, executed, meter)
+
 
 _FLOOR = 1e-9
 """Relative slack for float64 itself: both sides are computed in it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from migrate.results import Inputs
 
@@ -11,10 +11,8 @@ MOST_RUNS = 12
 FAMILIES = ("normal", "int", "uniform")
 
 
-def plan(
-    positions: Sequence[Mapping[str, int]], *, every: bool = False
-) -> Iterator[tuple[Mapping[str, int], Inputs]]:
-    """Sizes and inputs of the runs.
+def plan(positions: int, *, every: bool = False) -> Iterator[tuple[int, Inputs]]:
+    """The position of the sizes and the inputs of each run.
 
     Every position once with the first family, then the next family, at most `MOST_RUNS`;
     with `every`, all of them with two seeds.
@@ -22,8 +20,8 @@ def plan(
     made = 0
     for seed in (0, 1) if every else (0,):
         for family in FAMILIES:
-            for sizes in positions:
+            for position in range(positions):
                 if made >= MOST_RUNS and not every:
                     return
                 made += 1
-                yield sizes, Inputs(family=family, seed=seed)
+                yield position, Inputs(family=family, seed=seed)

@@ -7,7 +7,7 @@ much error its operations are allowed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,14 +61,28 @@ class Pair:
     folder: Path | None
 
 
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One run, with what both kernels gave in the `Bounded` domain.
+
+    `inputs` are the logical arrays; `cuda` are results by parameter, `nki` by position and
+    `nki_after` by parameter.  `cut_short`: the clock ended it.
+    """
+
+    run: Run
+    cut_short: bool = False
+    inputs: Mapping[str, NDArray[Any]] | None = None
+    cuda: Mapping[str, BoundedValue] | None = None
+    nki: Sequence[BoundedValue] = ()
+    nki_after: Mapping[str, BoundedValue] | None = None
+
+
 class NotRun(Exception):
     """A kernel could not be run: one sentence."""
 
 
-def run(
-    pair: Pair, launch: Launch, binding: Binding, inputs: Inputs, budget: Budget
-) -> tuple[Run, bool]:
-    """One run of both kernels; the second value is whether the clock cut it short."""
+def run(pair: Pair, launch: Launch, binding: Binding, inputs: Inputs, budget: Budget) -> Ran:
+    """One run of both kernels."""
     meter = Meter(budget, "running both kernels")
 
     def outcome(
@@ -85,15 +99,20 @@ def run(
         actual = run_nki(pair, binding, arrays, Rounded(), meter)
         own = run_nki(pair, binding, arrays, bounded, meter)
     except NotRun as reason:
-        return outcome("not-run", str(reason)), False
+        return Ran(outcome("not-run", str(reason)))
     except Exhausted as stop:
-        return outcome("not-run", str(stop)), stop.kind == "seconds"
+        return Ran(outcome("not-run", str(stop)), stop.kind == "seconds")
     results = tuple(_judged(tensor, binding, reference, actual, own) for tensor in binding.outputs)
     statuses = {result.status for result in results}
-    for status in ("fail", "not-run", "investigate"):
-        if status in statuses:
-            return outcome(status, None, results), False
-    return outcome("pass", None, results), False
+    worst: tuple[Status, ...] = ("fail", "not-run", "investigate", "pass")
+    status: Status = next((s for s in worst if s in statuses), "pass")
+    return Ran(
+        outcome(status, None, results),
+        inputs=arrays,
+        cuda=reference.outputs,
+        nki=own.outputs,
+        nki_after=own.inputs_after,
+    )
 
 
 def run_cuda(

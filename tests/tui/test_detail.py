@@ -3,7 +3,7 @@
 import msgspec
 
 from migrate.results import ConstructSide, Score
-from migrate.source import Span
+from migrate.source import Source, Span
 from migrate.tui.detail import EXCERPT_WIDTH, MAX_PLACES, detail
 from migrate.tui.ink import plain
 from migrate.tui.model import Review
@@ -71,7 +71,7 @@ def test_a_finding_has_message_places_witness_cost_construct_and_runs():
         == """\
 error MAP104  wrong, mapping
 reduces with add where the CUDA kernel takes the maximum
-NKI kernel.py:20:44
+NKI kernel.py:20:48
   through call row_scale at kernel.py:12:1
 CUDA kernel.cu:11:11  the maximum
 for example cols=3, rows=2 (normal inputs, seed 1): y[0, 2] is 1.0 in CUDA, -0.25 in NKI \
@@ -105,7 +105,7 @@ def test_excerpts_show_the_text_of_both_sides():
 
 def test_an_excerpt_of_a_long_line_is_the_part_that_is_meant():
     long = "x" * 500 + "HERE" + "y" * 500 + "\n"
-    source = CUDA.__class__.of(long, "kernel.cu")
+    source = Source.of(long, "kernel.cu")
     span = Span(file="kernel.cu", start_line=1, start_column=501, end_line=1, end_column=505)
     construct = msgspec.structs.replace(CONSTRUCTS[1], cuda=(ConstructSide(summary="", span=span),))
     result = comparison(constructs=(construct,), findings=())

@@ -19,7 +19,7 @@ def test_the_title_counts():
         "✗ not-faithful  ·  score 38  ·  4 findings  ·  8 constructs  ·  row_scale → row_scale"
     )
     at = begun.next_finding().next_finding()
-    assert "finding 2 of 4  ·  construct 2 of 8" in shown(listing.title(at))
+    assert "finding 2 of 4  ·  construct 3 of 8" in shown(listing.title(at))
     filtered = at.filtered(Filter(frozenset({"missing"})))
     assert "listed construct 1 of 1" in shown(listing.title(filtered))
     assert "not linked" in shown(listing.title(begun.toggle_link()))
@@ -116,7 +116,7 @@ def test_beyond_the_text_there_is_no_line():
 
 def test_headings_say_where_the_cursor_is():
     at = review().select(2)
-    assert shown(listing.heading(at, "cuda")) == "CUDA kernel.cu  10/38  ✗ mismapped c3 reduction"
+    assert shown(listing.heading(at, "cuda")) == "CUDA kernel.cu  10/37  ✗ mismapped c3 reduction"
     assert shown(listing.heading(at, "nki")) == (
         "NKI kernel.py  20/25  trn2  ✗ mismapped c3 reduction"
     )

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from migrate.cuda import ast
-from migrate.cuda.symbolic import Data, Number, Symbolic
+from migrate.cuda.lifting.symbolic import Data, Number, Symbolic
 from migrate.ir.index import Index
 from migrate.ir.nodes import Barrier, Load, Select, Space, Store
 from migrate.ir.predicate import TRUE, Predicate, less, negate
 
 if TYPE_CHECKING:
-    from migrate.cuda.lift_statements import Lifter
+    from migrate.cuda.lifting.lifter import Lifter
 
 WARP = 32
 

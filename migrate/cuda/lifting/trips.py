@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from migrate.cuda import ast
-from migrate.cuda.scan import assigned, flattened, leaves, names
-from migrate.cuda.symbolic import NotLifted, Number, Pointer, merged
+from migrate.cuda.lifting.scan import assigned, flattened, leaves, names
+from migrate.cuda.lifting.symbolic import NotLifted, Number, Pointer, merged
 from migrate.cuda.types import Pointer as PointerType
 from migrate.cuda.types import Scalar
 from migrate.ir.index import Index, ceil_div, maximum
@@ -17,7 +17,7 @@ from migrate.ir.predicate import Predicate, at_least, less
 from migrate.source import Span
 
 if TYPE_CHECKING:
-    from migrate.cuda.lift_statements import Lifter
+    from migrate.cuda.lifting.lifter import Lifter
 
 Key = tuple[int, int]
 

@@ -1,0 +1,1 @@
+"""The parts of `migrate.cuda.lift`, from symbolic values to whole statements."""

@@ -1,0 +1,468 @@
+"""Expressions lifted: indices stay symbolic, the rest becomes operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from migrate.cuda import ast
+from migrate.cuda.evaluate import COMPARISONS
+from migrate.cuda.lifting.memory import Memory
+from migrate.cuda.lifting.symbolic import (
+    Data,
+    Number,
+    Parts,
+    Pointer,
+    Symbolic,
+    Truth,
+    Unknown,
+    Unset,
+    from_here,
+    merged,
+)
+from migrate.cuda.types import BOOL, INT, Array, Scalar, Type, Vector
+from migrate.cuda.types import Pointer as PointerType
+from migrate.ir.index import Index, TooComplex, maximum, minimum
+from migrate.ir.nodes import (
+    Cast,
+    Condition,
+    Fill,
+    Guard,
+    Map,
+    Merge,
+    Position,
+    Select,
+    Value,
+)
+from migrate.ir.predicate import (
+    FALSE,
+    TRUE,
+    Predicate,
+    at_least,
+    both,
+    either,
+    equal,
+    less,
+    negate,
+)
+from migrate.numerics.dtypes import DType
+from migrate.source import Span
+
+PURE = (Map, Cast, Fill, Position, Select)
+
+
+class Expressions(Memory):
+    """Lifts expressions into a growing list of operations."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._handlers: dict[type, Callable[[Any], Symbolic]] = {
+            ast.Literal: self._literal,
+            ast.Name: self._name,
+            ast.Builtin: self._builtin,
+            ast.Unary: self._unary,
+            ast.Binary: self._binary,
+            ast.Logical: self._logical,
+            ast.Conditional: self._conditional,
+            ast.Comma: self._comma,
+            ast.Assign: self._assign,
+            ast.Step: self._step,
+            ast.Cast: self._cast,
+            ast.Element: self._element,
+            ast.Address: self._address,
+            ast.Component: self._component,
+            ast.MakeVector: self._make_vector,
+            ast.Intrinsic: self._intrinsic,
+            ast.Call: self._call,
+            ast.Atomic: self._atomic,
+            ast.Shuffle: self._shuffle,
+            ast.OpaqueExpression: self._opaque,
+        }
+
+    def truth(self, expression: ast.Expression) -> Condition:
+        """An expression as a condition."""
+        return self.condition(self.lift(expression), expression.type, expression.span)
+
+    def data(self, expression: ast.Expression) -> Value:
+        """An expression as a value of its own type."""
+        symbolic = self.lift(expression)
+        if not isinstance(expression.type, Scalar):
+            raise self.not_lifted(f"a value of {expression.type}", expression.span)
+        return self.value(symbolic, expression.type, expression.span)
+
+    def lift(self, expression: ast.Expression) -> Symbolic:
+        """An expression; raises `NotLifted`."""
+        self.meter.step()
+        try:
+            return self._handlers[type(expression)](expression)
+        except TooComplex as error:
+            raise self.not_lifted(str(error), expression.span) from None
+        except ZeroDivisionError:
+            raise self.not_lifted("a division by zero", expression.span) from None
+
+    def _literal(self, node: ast.Literal) -> Symbolic:
+        if node.type.is_bool:
+            return Truth(TRUE if node.value else FALSE, (self.at(node.span),))
+        if node.type.is_integer:
+            return Number(Index.of(int(node.value)), (self.at(node.span),))
+        result = self.fresh(node.type.dtype)
+        self.emit(Fill(result, float(node.value), self.at(node.span)))
+        return Data(result)
+
+    def _builtin(self, node: ast.Builtin) -> Symbolic:
+        index = self.axes.get((node.which, node.axis))
+        if index is None:
+            index = self.dimensions[(node.which, node.axis)]
+        return Number(index, (self.at(node.span),))
+
+    def _name(self, node: ast.Name) -> Symbolic:
+        return self.read(node.variable, node.span)
+
+    def read(self, variable: ast.Variable, span: Span) -> Symbolic:
+        key = self.key(variable)
+        if key in self.references:
+            place, frame = self.references[key]
+            with self.in_frame(frame):
+                return self.lift(place)
+        buffer = self.places.get(key)
+        if buffer is not None:
+            pointer = Pointer(buffer, Number(Index.of(0)))
+            if isinstance(variable.type, Array):
+                return pointer
+            return self.load(pointer, variable.type, span)
+        found = self.state.variables.get(key)
+        if found is None:
+            raise self.not_lifted(f"the value of {variable.name} is not known", span)
+        if isinstance(found, Unknown):
+            raise self.not_lifted(found.reason, span)
+        return from_here(found, self.at(span))
+
+    def _opaque(self, node: ast.OpaqueExpression) -> Symbolic:
+        raise self.not_lifted(node.reason, node.span)
+
+    def _unary(self, node: ast.Unary) -> Symbolic:
+        if node.operator == "logical_not":
+            condition = self.truth(node.operand)
+            if isinstance(condition, Value):
+                return self._map("logical_not", (condition,), DType.BOOL, node.span)
+            return Truth(negate(condition), (self.at(node.span),))
+        operand = self.lift(node.operand)
+        if isinstance(operand, Number) and node.operator == "negate":
+            return Number(-operand.index, operand.sources)
+        value = self.value(operand, node.type, node.span)
+        return self._map(node.operator, (value,), node.type.dtype, node.span)
+
+    def _binary(self, node: ast.Binary) -> Symbolic:
+        if node.operator in COMPARISONS:
+            return self._comparison(node)
+        if isinstance(node.left.type, PointerType):
+            return self._pointer_arithmetic(node)
+        assert isinstance(node.type, Scalar)
+        left, right = self.lift(node.left), self.lift(node.right)
+        return self.arithmetic(node.operator, left, right, node.type, node.right.type, node.span)
+
+    def _comparison(self, node: ast.Binary) -> Symbolic:
+        left, right = self.lift(node.left), self.lift(node.right)
+        kind = node.left.type
+        if isinstance(left, Pointer) and isinstance(right, Pointer):
+            if (left.buffer is None) != (right.buffer is None):
+                return Truth(TRUE if node.operator == "not_equal" else FALSE)
+            if left.buffer != right.buffer:
+                raise self.not_lifted("pointers into different arrays are compared", node.span)
+            left, right, kind = left.offset, right.offset, INT
+        assert isinstance(kind, Scalar)
+        left, right = self._number(left), self._number(right)
+        if isinstance(left, Number) and isinstance(right, Number):
+            exact = self.known.exact(left.index, kind) and self.known.exact(right.index, kind)
+            if exact:
+                predicate = _compared(node.operator, left.index, right.index)
+                sources = merged((self.at(node.span),), left.sources, right.sources)
+                return Truth(self._decided(predicate), sources)
+        args = (self.value(left, kind, node.span), self.value(right, kind, node.span))
+        return self._map(node.operator, args, DType.BOOL, node.span)
+
+    def _pointer_arithmetic(self, node: ast.Binary) -> Symbolic:
+        left, right = self.lift(node.left), self.lift(node.right)
+        assert isinstance(node.left.type, PointerType)
+        if isinstance(right, Pointer):
+            if not isinstance(left, Pointer) or left.buffer != right.buffer:
+                raise self.not_lifted("pointers into different arrays", node.span)
+            stride = self._stride(left, node.left.type.element, node.span)
+            if isinstance(left.offset, Number) and isinstance(right.offset, Number):
+                return Number(
+                    (left.offset.index - right.offset.index) // stride,
+                    merged(left.offset.sources, right.offset.sources),
+                )
+            raise self.not_lifted("a pointer difference that depends on data", node.span)
+        if node.operator == "subtract":
+            right = self.arithmetic("subtract", Number(Index.of(0)), right, INT, INT, node.span)
+        return self.moved(left, right, node.right.type, node.left.type.element, node.span)
+
+    def _logical(self, node: ast.Logical) -> Symbolic:
+        left = self.truth(node.left)
+        span = self.at(node.span)
+        decisive = node.operator == "and"
+        if not isinstance(left, Value):
+            with self.under(left if decisive else negate(left)):
+                right = self.truth(node.right)
+            if not isinstance(right, Value):
+                joined = both(left, right) if decisive else either(left, right)
+                return Truth(joined, (span,))
+            first = self.value(Truth(left), BOOL, node.left.span)
+            return self._map(f"logical_{node.operator}", (first, right), DType.BOOL, node.span)
+        with self.block() as inside:
+            condition = self.truth(node.right)
+            if not isinstance(condition, Value):
+                condition = self.value(Truth(condition), BOOL, node.right.span)
+        if all(isinstance(op, PURE) for op in inside):
+            self.ops += inside
+            return self._map(f"logical_{node.operator}", (left, condition), DType.BOOL, node.span)
+        test = left
+        if not decisive:
+            test = self._map("logical_not", (left,), DType.BOOL, node.span).value
+        with self.block() as outside:
+            settled = self.value(Truth(FALSE if decisive else TRUE), BOOL, node.span)
+        result = self.fresh(DType.BOOL)
+        merge = Merge(result, condition, settled)
+        self.emit(Guard(test, tuple(inside), span, tuple(outside), (merge,)))
+        return Data(result)
+
+    def _conditional(self, node: ast.Conditional) -> Symbolic:
+        condition = self.truth(node.condition)
+        if condition == TRUE:
+            return self.lift(node.then)
+        if condition == FALSE:
+            return self.lift(node.otherwise)
+        if isinstance(condition, Value):
+            return self._data_conditional(node, condition)
+        before = self.state.copy()
+        with self.under(condition):
+            then = self.lift(node.then)
+        with self.under(negate(condition)):
+            otherwise = self.lift(node.otherwise)
+        if before.versions != self.state.versions:
+            raise self.not_lifted("a store inside ? :", node.span)
+        if isinstance(then, Number) and isinstance(otherwise, Number):
+            chosen = _extremum(condition, then, otherwise)
+            if chosen is not None:
+                return chosen
+        return self._select(condition, then, otherwise, node.type, node.span)
+
+    def _data_conditional(self, node: ast.Conditional, condition: Value) -> Symbolic:
+        before = dict(self.state.versions)
+        with self.block() as first:
+            then = self._settled(self.lift(node.then), node.type, node.span)
+        with self.block() as second:
+            otherwise = self._settled(self.lift(node.otherwise), node.type, node.span)
+        if before != self.state.versions:
+            raise self.not_lifted("a store inside ? :", node.span)
+        if all(isinstance(op, PURE) for op in (*first, *second)):
+            self.ops += first
+            self.ops += second
+            return self._select(condition, then, otherwise, node.type, node.span)
+        if not (isinstance(then, Data) and isinstance(otherwise, Data)):
+            raise self.not_lifted("vectors chosen by data", node.span)
+        result = self.fresh(then.value.dtype)
+        merge = Merge(result, then.value, otherwise.value)
+        self.emit(Guard(condition, tuple(first), self.at(node.span), tuple(second), (merge,)))
+        return Data(result)
+
+    def _settled(self, symbolic: Symbolic, kind: Type, span: Span) -> Symbolic:
+        if isinstance(kind, Scalar):
+            return Data(self.value(symbolic, kind, span))
+        return symbolic
+
+    def _comma(self, node: ast.Comma) -> Symbolic:
+        self.lift(node.first)
+        return self.lift(node.second)
+
+    def _cast(self, node: ast.Cast) -> Symbolic:
+        symbolic = self.lift(node.operand)
+        return self.cast(symbolic, node.operand.type, node.type, node.span)
+
+    def _intrinsic(self, node: ast.Intrinsic) -> Symbolic:
+        entry = node.entry
+        assert entry.operator is not None
+        arguments = [self.lift(argument) for argument in node.arguments]
+        kind = node.arguments[0].type
+        assert isinstance(kind, Scalar)
+        if kind.is_integer and all(isinstance(argument, Number) for argument in arguments):
+            numbers = [argument for argument in arguments if isinstance(argument, Number)]
+            exact = all(self.known.exact(number.index, kind) for number in numbers)
+            sources = merged(*(number.sources for number in numbers))
+            if exact and entry.operator == "maximum_number":
+                return Number(maximum(*(number.index for number in numbers)), sources)
+            if exact and entry.operator == "minimum_number":
+                return Number(minimum(*(number.index for number in numbers)), sources)
+        operator = entry.operator
+        if kind.is_integer and operator.endswith("_number"):
+            operator = operator.removesuffix("_number")
+        pairs = zip(arguments, node.arguments, strict=True)
+        values = tuple(self.value(argument, kind, source.span) for argument, source in pairs)
+        return self._map(operator, values, node.type.dtype, node.span, entry.name)
+
+    def _component(self, node: ast.Component) -> Symbolic:
+        if isinstance(node.base, ast.Element):
+            return self.load(self.pointer(node), node.type, node.span)
+        base = self.lift(node.base)
+        if not isinstance(base, Parts):
+            raise self.not_lifted(f"a component of {node.base.type}", node.span)
+        return base.items[node.index]
+
+    def _make_vector(self, node: ast.MakeVector) -> Symbolic:
+        return Parts(tuple(self.lift(part) for part in node.parts))
+
+    def _element(self, node: ast.Element) -> Symbolic:
+        pointer = self.pointer(node)
+        if isinstance(node.type, Array):
+            return pointer
+        return self.load(pointer, node.type, node.span)
+
+    def pointer(self, place: ast.Expression) -> Pointer:
+        """The pointer to a place in memory."""
+        match place:
+            case ast.Element(base=base, index=index, type=kind, span=span):
+                return self.moved(self.lift(base), self.lift(index), index.type, kind, span)
+            case ast.Component(base=base, index=position, type=kind, span=span):
+                number = Number(Index.of(position))
+                return self.moved(self.pointer(base), number, INT, kind, span)
+            case ast.Name(variable=variable):
+                key = self.key(variable)
+                if key in self.places:
+                    return Pointer(self.places[key], Number(Index.of(0)))
+                if key in self.references:
+                    target, frame = self.references[key]
+                    with self.in_frame(frame):
+                        return self.pointer(target)
+        raise self.not_lifted("the address of a local variable", place.span)
+
+    def _address(self, node: ast.Address) -> Symbolic:
+        return self.pointer(node.place)
+
+    def write(self, target: ast.Expression, value: Symbolic, span: Span) -> None:
+        """Assign to a place."""
+        match target:
+            case ast.Name(variable=variable):
+                key = self.key(variable)
+                if key in self.references:
+                    place, frame = self.references[key]
+                    with self.in_frame(frame):
+                        self.write(place, value, span)
+                elif key in self.places:
+                    self.store(self.pointer(target), value, variable.type, span)
+                else:
+                    self.state.variables[key] = from_here(value, self.at(span))
+            case ast.Component(base=ast.Name(variable=variable) as base, index=index) if (
+                self.key(variable) not in self.places
+            ):
+                key = self.key(variable)
+                if key in self.references:
+                    raise self.not_lifted("a component through a reference", span)
+                assert isinstance(base.type, Vector)
+                old = self.state.variables.get(key, Unset())
+                items: list[Symbolic] = [Unset()] * base.type.lanes
+                if isinstance(old, Parts):
+                    items = list(old.items)
+                items[index] = value
+                self.state.variables[key] = Parts(tuple(items))
+            case _:
+                self.store(self.pointer(target), value, target.type, span)
+
+    def _assign(self, node: ast.Assign) -> Symbolic:
+        if node.operator is None:
+            value = self.lift(node.value)
+            if isinstance(node.type, Scalar) and isinstance(value, Truth | Number):
+                # Booleans stay conditions, integers stay indices.
+                value = (
+                    value if node.type.is_integer else Data(self.value(value, node.type, node.span))
+                )
+            self.write(node.target, value, node.span)
+            return value
+        old = self.lift(node.target)
+        right = self.lift(node.value)
+        if isinstance(node.compute, PointerType):
+            if node.operator == "subtract":
+                right = self.arithmetic("subtract", Number(Index.of(0)), right, INT, INT, node.span)
+            made: Symbolic = self.moved(
+                old, right, node.value.type, node.compute.element, node.span
+            )
+        else:
+            assert isinstance(node.compute, Scalar)
+            left = self.cast(old, node.target.type, node.compute, node.span)
+            computed = self.arithmetic(
+                node.operator, left, right, node.compute, node.value.type, node.span
+            )
+            made = self.cast(computed, node.compute, node.type, node.span)
+        self.write(node.target, made, node.span)
+        return made
+
+    def _step(self, node: ast.Step) -> Symbolic:
+        old = self.lift(node.target)
+        one = Number(Index.of(node.delta))
+        if isinstance(node.type, PointerType):
+            new: Symbolic = self.moved(old, one, INT, node.type.element, node.span)
+        elif isinstance(node.type, Scalar):
+            amount: Symbolic = one
+            if node.type.is_float:
+                amount = self.lift(ast.Literal(float(node.delta), node.type, node.span))
+            new = self.arithmetic("add", old, amount, node.type, node.type, node.span)
+        else:
+            raise self.not_lifted(f"a step of {node.type}", node.span)
+        self.write(node.target, new, node.span)
+        return new if node.prefix else old
+
+    def _atomic(self, node: ast.Atomic) -> Symbolic:
+        raise self.not_lifted(f"the old value of {node.entry.name} is used", node.span)
+
+    def atomic(self, node: ast.Atomic) -> None:
+        """An atomic whose old value nobody uses."""
+        operators = {
+            "add": "add",
+            "subtract": "subtract",
+            "maximum_number": "maximum",
+            "minimum_number": "minimum",
+            "bitwise_and": "bitwise_and",
+            "bitwise_or": "bitwise_or",
+            "bitwise_xor": "bitwise_xor",
+        }
+        combine = operators.get(node.entry.operator)
+        if combine is None:
+            raise self.not_lifted(f"{node.entry.name} is not put into the IR", node.span)
+        pointer = self.lift(node.pointer)
+        if not isinstance(pointer, Pointer):
+            raise self.not_lifted("an atomic on a pointer that is not known", node.span)
+        value = self.lift(node.values[0])
+        self.store(pointer, value, node.type, node.span, combine)
+
+    def _shuffle(self, node: ast.Shuffle) -> Symbolic:
+        raise NotImplementedError
+
+    def _call(self, node: ast.Call) -> Symbolic:
+        raise NotImplementedError
+
+
+def _compared(operator: str, left: Index, right: Index) -> Predicate:
+    match operator:
+        case "less":
+            return less(left, right)
+        case "less_equal":
+            return at_least(right - left)
+        case "greater":
+            return less(right, left)
+        case "greater_equal":
+            return at_least(left - right)
+        case "equal":
+            return equal(left, right)
+        case _:
+            return negate(equal(left, right))
+
+
+def _extremum(condition: Predicate, then: Number, otherwise: Number) -> Number | None:
+    """`a < b ? a : b` as a minimum."""
+    a, b = then.index, otherwise.index
+    sources = merged(then.sources, otherwise.sources)
+    if condition in (less(a, b), at_least(b - a)):
+        return Number(minimum(a, b), sources)
+    if condition in (less(b, a), at_least(a - b)):
+        return Number(maximum(a, b), sources)
+    return None

@@ -1,0 +1,156 @@
+"""Operators on typed expressions, with the conversions that the language makes."""
+
+from __future__ import annotations
+
+from typing import Literal as OneOf
+from typing import cast as typed
+
+from tree_sitter import Node
+
+from migrate.cuda.ast import (
+    Binary,
+    Cast,
+    Element,
+    Expression,
+    Literal,
+    Logical,
+)
+from migrate.cuda.conversions import (
+    balance,
+    condition,
+    convert,
+    decay,
+)
+from migrate.cuda.scope import Scope
+from migrate.cuda.types import (
+    BOOL,
+    INT,
+    LONG,
+    VOID,
+    Array,
+    Pointer,
+    Scalar,
+    Type,
+    Unknown,
+    promote,
+)
+
+ARITHMETIC = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "fmod"}
+
+
+_COMPARISONS = {
+    "==": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
+
+
+_BITWISE = {"&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor"}
+
+
+_SHIFTS = {"<<": "left_shift", ">>": "right_shift"}
+
+
+_OPERATORS = {**ARITHMETIC, **_COMPARISONS, **_BITWISE, **_SHIFTS}
+
+
+def element(base: Expression, index: Expression, node: Node, scope: Scope) -> Expression:
+    """`base[index]`."""
+    match base.type:
+        case Pointer(element=kind) | Array(element=kind):
+            if not isinstance(index.type, Scalar) or not index.type.is_integer:
+                if isinstance(index.type, Unknown):
+                    return Element(base, index, kind, scope.span(node))
+                return scope.opaque(node, f"an index of type {index.type} is not understood", kind)
+            # Offsets are 64 bits on the device: the conversion changes no index that is valid.
+            return Element(base, index, kind, scope.span(node))
+        case Unknown():
+            return scope.opaque(node, f"the type of {scope.text(node)[:40]} is not understood")
+        case _:
+            return scope.opaque(node, f"{base.type} cannot be subscripted")
+
+
+def dereference(base: Expression, node: Node, scope: Scope) -> Expression:
+    return element(base, Literal(0, INT, scope.span(node)), node, scope)
+
+
+def binary(
+    operator: str, left: Expression, right: Expression, node: Node, scope: Scope
+) -> Expression:
+    """`left operator right` after the conversions that the language makes."""
+    span = scope.span(node)
+    left, right = decay(left), decay(right)
+    if operator in ("&&", "||"):
+        word: OneOf["and", "or"] = "and" if operator == "&&" else "or"
+        return Logical(word, condition(left), condition(right), BOOL, span)
+    if isinstance(left.type, Unknown) or isinstance(right.type, Unknown):
+        # The operand has been reported; this keeps the whole of it from meaning anything.
+        return left if isinstance(left.type, Unknown) else right
+    if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
+        return _pointer_arithmetic(operator, left, right, node, scope)
+    if operator in _SHIFTS:
+        if not _integers(left.type, right.type):
+            return scope.opaque(node, f"{left.type} {operator} {right.type} is not understood")
+        kind = promote(typed("Scalar", left.type))
+        amount = convert(right, promote(typed("Scalar", right.type)))
+        return Binary(_SHIFTS[operator], convert(left, kind), amount, kind, span)
+    balanced = balance(left, right)
+    if balanced is None or operator not in _OPERATORS:
+        return scope.opaque(node, f"{left.type} {operator} {right.type} is not understood")
+    first, second, kind = balanced
+    if operator in _COMPARISONS:
+        return Binary(_COMPARISONS[operator], first, second, BOOL, span)
+    if kind.is_float and (operator in _BITWISE or operator == "%"):
+        return scope.opaque(node, f"{operator} of {kind} is not defined", kind)
+    return Binary(_OPERATORS[operator], first, second, kind, span)
+
+
+def _integers(*kinds: Type) -> bool:
+    return all(isinstance(kind, Scalar) and kind.is_integer for kind in kinds)
+
+
+def _pointer_arithmetic(
+    operator: str, left: Expression, right: Expression, node: Node, scope: Scope
+) -> Expression:
+    span = scope.span(node)
+    if operator in _COMPARISONS:
+        if isinstance(left.type, Scalar):
+            left = convert(left, right.type)
+        elif isinstance(right.type, Scalar):
+            right = convert(right, left.type)
+        return Binary(_COMPARISONS[operator], left, right, BOOL, span)
+    if operator == "+" and isinstance(right.type, Pointer) and _integers(left.type):
+        left, right = right, left
+    if operator in "+-" and isinstance(left.type, Pointer) and _integers(right.type):
+        return Binary(ARITHMETIC[operator], left, right, left.type, span)
+    if operator == "-" and isinstance(left.type, Pointer) and isinstance(right.type, Pointer):
+        return Binary("subtract", left, right, LONG, span)
+    return scope.opaque(node, f"{left.type} {operator} {right.type} is not understood")
+
+
+def checked(value: Expression, node: Node, scope: Scope) -> Expression:
+    """A conversion that failed, reported at the whole expression."""
+    from migrate.cuda.ast import OpaqueExpression
+
+    if isinstance(value, OpaqueExpression) and value not in scope.issues:
+        return scope.opaque(node, value.reason, value.type)
+    return value
+
+
+def cast_to(to: Type, value: Expression, node: Node, scope: Scope) -> Expression:
+    """A conversion that the program writes."""
+    if isinstance(value.type, Unknown):
+        return value
+    if isinstance(to, Unknown):
+        return scope.opaque(node, f"the type {to} is not understood", to)
+    if to == VOID:
+        return Cast(value, VOID, scope.span(node))
+    if value.type == to:
+        return value
+    converted = convert(value, to, written=True)
+    if isinstance(converted, Cast):
+        return Cast(converted.operand, to, scope.span(node))
+    return checked(converted, node, scope)
