@@ -18,7 +18,7 @@ from migrate.align.relation import Mismatch, OutputRelation, Relation
 from migrate.facts import RequirementName
 from migrate.ir.constructs import Construct, place
 from migrate.ir.evaluate import Trouble
-from migrate.ir.forms import Element, Form, Number, Table, walk
+from migrate.ir.forms import Combine, Element, Form, Number, Table, walk
 from migrate.source import Span
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def evidence(
 
 _Pattern: TypeAlias = Literal["hole", "edge", "all"]
 _PATTERNS: tuple[_Pattern, ...] = ("hole", "edge", "all")
+_READS = ("stage-in", "gather")
 _WORST = {"proved": 0, "unknown": 1, "refuted": 2}
 
 
@@ -149,7 +150,7 @@ class _Sorter:
                     certain=certain,
                 )
             case "element":
-                readers = [self.at_nki.find(op.span) for op in mismatch.reads]
+                readers = [self.at_nki.find(op.span, _READS) for op in mismatch.reads]
                 readers = [n for n in readers if n is not None and self.reads(n, difference.nki)]
                 requirement: RequirementName = "same-elements" if readers else "same-operands"
                 for number in dict.fromkeys(readers) or [here]:
@@ -174,9 +175,15 @@ class _Sorter:
                 self.blame(here, "same-operator", shown, certain=certain)
 
     def located(self, difference: Difference) -> int | None:
-        """The match that a difference lies in: by its NKI place, else by its CUDA place."""
-        found = self.at_nki.find(difference.nki_span)
-        return self.at_cuda.find(difference.cuda_span) if found is None else found
+        """The match that a difference lies in: by its NKI place, else by its CUDA place.
+
+        What stands on one side alone is where the two part.
+        """
+        nki = self.at_nki.find(difference.nki_span, _kinds(difference.nki))
+        cuda = self.at_cuda.find(difference.cuda_span, _kinds(difference.cuda))
+        if nki is None or cuda is None:
+            return cuda if nki is None else nki
+        return cuda if not self.matches[cuda].nki else nki
 
     def constant(self, number: Number) -> int | None:
         """The match of the constant that a number was written as, if one stands there."""
@@ -312,20 +319,29 @@ class _Places:
     """Where constructs stand, to find the one that a span belongs to."""
 
     def __init__(self, constructs: Iterator[tuple[int, Construct]]) -> None:
-        self.exact: dict[Span, int] = {}
-        self.places: dict[Span, int] = {}
+        self.exact: dict[Span, list[tuple[int, str]]] = {}
+        self.places: dict[Span, list[tuple[int, str]]] = {}
         for number, construct in constructs:
             if construct.kind in {"mask", "tile-axis"}:
                 continue
             for span in construct.spans:
-                self.exact.setdefault(span, number)
-                self.places.setdefault(place(span), number)
+                self.exact.setdefault(span, []).append((number, construct.kind))
+                self.places.setdefault(place(span), []).append((number, construct.kind))
 
-    def find(self, span: Span | None) -> int | None:
+    def find(self, span: Span | None, kinds: tuple[str, ...] = ()) -> int | None:
+        """The match at a span; of several, one of the earliest of `kinds`, else the first."""
         if span is None:
             return None
-        found = self.exact.get(span)
-        return self.places.get(place(span)) if found is None else found
+        found = self.exact.get(span) or self.places.get(place(span), [])
+        liked = [number for kind in kinds for number, own in found if own == kind]
+        return next(iter((*liked, *(number for number, _ in found))), None)
+
+
+def _kinds(form: Form) -> tuple[str, ...]:
+    """Which kinds of construct a form is likely made by: one instruction may be several."""
+    if isinstance(form, Combine) and any(part.count > 1 for part in form.parts):
+        return ("reduction", "contraction", "elementwise")
+    return ("elementwise", "reduction", "contraction")
 
 
 def _left_out(relation: Relation, output: OutputRelation) -> NDArray[np.int64]:

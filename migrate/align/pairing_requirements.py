@@ -19,6 +19,7 @@ from migrate.ir.constructs import Construct
 from migrate.ir.index import Range
 from migrate.ir.nodes import AxisKind, Kernel, Space
 from migrate.numerics.dtypes import DType
+from migrate.numerics.operators import OPERATORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +104,24 @@ class Judge:
         hidden = sorted(outputs & self.evidence.undecided)
         if hidden:
             return Answer(None, f"{', '.join(hidden)} hangs on something that was not understood")
-        if match.cuda and match.nki:
-            return _YES
-        broken = self.broken_neighbour(match)
-        if broken is not None:
-            return Answer(False, broken)
-        return Answer(
-            None, "nothing stands on the other side, and the outputs are not proved equal"
-        )
+        if not (match.cuda and match.nki):
+            broken = self.broken_neighbour(match)
+            if broken is not None:
+                return Answer(False, broken)
+        # Every difference was put at some door; none of them at this one.
+        return _YES
 
     def broken_neighbour(self, match: Match) -> str | None:
         """What is shown wrong of the arithmetic that an unpaired number or cast is part of."""
         if (match.cuda or match.nki)[0].kind not in {"constant", "initial-value", "cast"}:
             return None
+        if self.neutral(match):
+            return None
         near = {id_ for c in match.cuda for id_ in self.cuda.neighbours(c)}
         beside = {id_ for n in match.nki for id_ in self.nki.neighbours(n)}
         for number, other in enumerate(self.matches):
+            if (other.cuda or other.nki)[0].kind in {"stage-in", "gather"}:
+                continue  # a number there only stands in for what is outside the tensor
             touching = any(c.id in near for c in other.cuda) or any(
                 n.id in beside for n in other.nki
             )
@@ -126,6 +129,20 @@ class Judge:
                 if blame.certain:
                     return blame.why
         return None
+
+    def neutral(self, match: Match) -> bool:
+        """Whether initial values change nothing in the reductions that they start."""
+        for view, constructs in ((self.cuda, match.cuda), (self.nki, match.nki)):
+            by_id = {construct.id: construct for construct in view.constructs}
+            for construct in constructs:
+                users = [by_id[id_] for id_ in view.behind[construct.id]]
+                operators = [u.attribute("operator") for u in users if u.attribute("operator")]
+                identities = {OPERATORS[name].identity for name in operators if name}
+                if construct.kind != "initial-value" or not identities:
+                    return False
+                if any(number not in identities for number in construct.numbers):
+                    return False
+        return True
 
     def elements(self, match: Match) -> Answer:
         cuda = {t for c in match.cuda for t in self.cuda.tensors(c)}

@@ -138,7 +138,7 @@ def relate(
     return Relation(
         sizes=binding.sizes,
         outputs=outputs,
-        rewrites=tuple(sorted({*cuda_means.form.rewrites, *nki_means.form.rewrites})),
+        rewrites=tuple(sorted({*cuda_means.rewrites, *nki_means.rewrites})),
         cuda_trouble=cuda_means.evaluation.trouble,
         nki_trouble=nki_means.evaluation.trouble,
         nki_stores=nki_means.evaluation.stores,
@@ -174,7 +174,7 @@ def _output(
 
 def _understood(output: str, means: Meaning) -> bool:
     """Whether nothing in an output is unknown; the terms alone often tell."""
-    if means.clear:
+    if means.clear(output):
         return True
     form = means.form.output(output)
     return form is not None and not any(
@@ -189,6 +189,8 @@ def _mismatches(
 ) -> list[Mismatch]:
     """Differing elements, grouped by the shapes of both expressions."""
     found: list[Mismatch] = []
+    if not differing.size:
+        return found
     for piece in cuda.pieces(tensor.name, differing):
         inside = _flat(piece, tensor.shape)
         for other in nki.pieces(tensor.name, inside):

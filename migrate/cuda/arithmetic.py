@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,8 +42,11 @@ class Arithmetic:
     events: list[Event] = field(default_factory=list)
     reported: set[tuple[str, Span]] = field(default_factory=set)
     calls: list[SpanFrame] = field(default_factory=list)
-    # Lanes whose control flow hung on a comparison within the error bound.
+    # Lanes that took a branch on a comparison within the error bound, and might not have.
     doubt: Mask | None = None
+    # Lanes that did not take it and might have: they go along, and what they would write only
+    # widens what is there.
+    shadow: Mask | None = None
 
     def place(self, span: Span) -> Span:
         """A span with the calls that led to it."""
@@ -120,22 +125,49 @@ class Arithmetic:
         pairs = zip(then.parts, otherwise.parts, strict=True)
         return Raw(then.scalar, tuple(self.select(mask, a, b, then.scalar, span) for a, b in pairs))
 
-    def doubted(self, value: Any, kind: Type, where: Mask | None) -> Any:
-        """A value marked where it hung on a comparison within the error bound."""
-        if where is None:
-            return value
-        if isinstance(value, Raw):
-            parts = tuple(self.doubted(part, value.scalar, where) for part in value.parts)
-            return Raw(value.scalar, parts)
+    def real(self, mask: Mask) -> Mask:
+        """The lanes that are truly there."""
+        return mask if self.shadow is None else mask & ~self.shadow
+
+    @contextmanager
+    def shadowed(self, more: Mask) -> Iterator[None]:
+        """More lanes that only go along."""
+        outer = self.shadow
+        self.shadow = more if outer is None else outer | more
+        try:
+            yield
+        finally:
+            self.shadow = outer
+
+    def unsure(self, mask: Mask) -> Mask | None:
+        """The lanes of the mask that might be elsewhere; `None` for no lane."""
+        found: Mask | None = None
+        for part in (self.doubt, self.shadow):
+            if part is not None:
+                found = part if found is None else found | part
+        if found is None:
+            return None
+        found = found & mask
+        return found if found.any() else None
+
+    def chosen(
+        self, real: Mask, unsure: Mask | None, new: Any, old: Any, kind: Type, span: Span
+    ) -> Any:
+        """`new` for the real lanes, else `old`; with a bound that reaches both where unsure.
+
+        Only floats carry bounds: an integer that hangs on an unsure comparison is exact here.
+        """
+        if unsure is None or isinstance(new, Raw):
+            return self.select(real, new, old, kind, span)
         match kind:
             case Vector(element=element):
-                return tuple(self.doubted(part, element, where) for part in value)
+                pairs = zip(new, old, strict=True)
+                return tuple(self.chosen(real, unsure, a, b, element, span) for a, b in pairs)
             case Scalar(is_float=True):
-                if self.domain.shape(value) != where.shape:
-                    value = self.domain.broadcast(value, where.shape)
-                return self.domain.mark(value, where)
+                which = self.domain.mark(self.domain.from_array(real, DType.BOOL), unsure)
+                return self.domain.select(which, new, old)
             case _:
-                return value
+                return self.select(real, new, old, kind, span)
 
     def cast(self, value: Any, frm: Type, to: Type) -> Any:
         if isinstance(value, Raw):
@@ -174,7 +206,7 @@ class Arithmetic:
         if kind.is_float:
             return self.domain.apply(name, (left, right), kind.dtype)
         if name in ("divide", "fmod"):
-            zero = (right == 0) & mask
+            zero = (right == 0) & self.real(mask)
             if zero.any():
                 lane = int(np.argmax(np.broadcast_to(zero, mask.shape)))
                 self.report("division-by-zero", "an integer is divided by zero", span, lane)

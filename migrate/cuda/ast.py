@@ -16,18 +16,20 @@ is a `Name`, an `Element`, or a `Component` of one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal as OneOf
+
+import msgspec
 
 from migrate.cuda.intrinsics import AtomicEntry, IntrinsicEntry, ShuffleEntry
 from migrate.cuda.types import Pointer, Scalar, Type, Vector
 from migrate.source import Span
 
+COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+
 Storage = OneOf["parameter", "local", "shared", "dynamic-shared", "global", "constant", "reference"]
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(msgspec.Struct, frozen=True):
     """A declared object.  `id` is unique inside one function."""
 
     id: int
@@ -38,22 +40,19 @@ class Variable:
     const: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(msgspec.Struct, frozen=True):
     value: int | float | bool
     type: Scalar
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(msgspec.Struct, frozen=True):
     variable: Variable
     type: Type
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Builtin:
+class Builtin(msgspec.Struct, frozen=True):
     """`threadIdx.x` and its like; `axis` is 0 for x.  `warpSize` is a `Literal`."""
 
     which: OneOf["threadIdx", "blockIdx", "blockDim", "gridDim"]
@@ -62,16 +61,14 @@ class Builtin:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(msgspec.Struct, frozen=True):
     operator: str
     operand: Expression
     type: Scalar
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(msgspec.Struct, frozen=True):
     """Both operands have one type already (but a shift's right side, which keeps its own).
 
     With a pointer on the left, `operator` is `add` or `subtract` in elements; comparisons and
@@ -85,8 +82,7 @@ class Binary:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Logical:
+class Logical(msgspec.Struct, frozen=True):
     """`&&` and `||`: the right side is evaluated only where it decides."""
 
     operator: OneOf["and", "or"]
@@ -96,8 +92,7 @@ class Logical:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Conditional:
+class Conditional(msgspec.Struct, frozen=True):
     condition: Expression
     then: Expression
     otherwise: Expression
@@ -105,16 +100,14 @@ class Conditional:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Comma:
+class Comma(msgspec.Struct, frozen=True):
     first: Expression
     second: Expression
     type: Type
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(msgspec.Struct, frozen=True):
     """`target = value`, or `target op= value` computed in `compute` and cast back."""
 
     target: Expression
@@ -125,8 +118,7 @@ class Assign:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """`++` and `--`; `delta` is 1 or -1, `prefix` tells which value the expression has."""
 
     target: Expression
@@ -136,8 +128,7 @@ class Step:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(msgspec.Struct, frozen=True):
     """A conversion between arithmetic types, or of a pointer's element type.
 
     `written` is false for conversions that the language inserts.
@@ -149,8 +140,7 @@ class Cast:
     written: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(msgspec.Struct, frozen=True):
     """`base[index]`, in units of the pointed-to type.  `base` is a pointer or an array."""
 
     base: Expression
@@ -159,15 +149,13 @@ class Element:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     place: Expression
     type: Pointer
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+class Component(msgspec.Struct, frozen=True):
     """One component of a vector value or place."""
 
     base: Expression
@@ -176,15 +164,13 @@ class Component:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MakeVector:
+class MakeVector(msgspec.Struct, frozen=True):
     parts: tuple[Expression, ...]
     type: Vector
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Intrinsic:
+class Intrinsic(msgspec.Struct, frozen=True):
     """A function of the table in `intrinsics`, with operands in its operand type."""
 
     entry: IntrinsicEntry
@@ -193,8 +179,7 @@ class Intrinsic:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A device function of the same program; reference parameters take places."""
 
     function: Function
@@ -203,8 +188,7 @@ class Call:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Atomic:
+class Atomic(msgspec.Struct, frozen=True):
     """A read-modify-write; its value is what the place held before."""
 
     entry: AtomicEntry
@@ -214,8 +198,7 @@ class Atomic:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Shuffle:
+class Shuffle(msgspec.Struct, frozen=True):
     """An exchange or a vote within a warp (or a `width`-lane part of one)."""
 
     entry: ShuffleEntry
@@ -227,8 +210,7 @@ class Shuffle:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OpaqueExpression:
+class OpaqueExpression(msgspec.Struct, frozen=True):
     """Something not understood, with the reason."""
 
     text: str
@@ -261,8 +243,7 @@ Expression = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Declare:
+class Declare(msgspec.Struct, frozen=True):
     """One declared variable.
 
     `initial` is one expression, or for an array the flat list of leading elements (the rest
@@ -274,28 +255,24 @@ class Declare:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluate:
+class Evaluate(msgspec.Struct, frozen=True):
     expression: Expression
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     body: tuple[Statement, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(msgspec.Struct, frozen=True):
     condition: Expression
     then: Block
     otherwise: Block | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(msgspec.Struct, frozen=True):
     """`for`, `while` and `do`: `initial`; while `condition`: `body`; `step`.
 
     `head` is the span of the loop's head, what a reader would call the loop.
@@ -310,8 +287,7 @@ class Loop:
     head: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(msgspec.Struct, frozen=True):
     """A label with what follows it; `value` is `None` for `default`."""
 
     value: Expression | None
@@ -319,39 +295,33 @@ class Case:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(msgspec.Struct, frozen=True):
     subject: Expression
     cases: tuple[Case, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Break:
+class Break(msgspec.Struct, frozen=True):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Continue:
+class Continue(msgspec.Struct, frozen=True):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Return:
+class Return(msgspec.Struct, frozen=True):
     value: Expression | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Barrier:
+class Barrier(msgspec.Struct, frozen=True):
     """`block`: `__syncthreads`; `warp`: `__syncwarp`; `fence`: a memory fence alone."""
 
     scope: OneOf["block", "warp", "fence"]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
+class Opaque(msgspec.Struct, frozen=True):
     """A statement not understood, with the reason."""
 
     text: str
@@ -364,8 +334,7 @@ Statement = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(msgspec.Struct, frozen=True):
     """One device function or kernel with its template parameters replaced.
 
     `globals_used` are the file's `__constant__` and `__device__` variables it names.
@@ -380,4 +349,4 @@ class Function:
     template: tuple[tuple[str, str], ...] = ()
     globals_used: tuple[Variable, ...] = ()
     launch_bounds: tuple[int, ...] = ()
-    issues: tuple[OpaqueExpression | Opaque, ...] = field(default=(), compare=False)
+    issues: tuple[OpaqueExpression | Opaque, ...] = ()

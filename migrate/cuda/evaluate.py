@@ -10,6 +10,7 @@ import numpy as np
 
 from migrate.cuda import warp
 from migrate.cuda.ast import (
+    COMPARISONS,
     Address,
     Assign,
     Atomic,
@@ -47,8 +48,6 @@ from migrate.cuda.types import (
     Array as ArrayType,
 )
 from migrate.source import Span
-
-COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,7 @@ class Evaluator:
         if slot is None:
             raise self.machine.unsupported(f"{variable.name} has no storage here", span)
         if slot.defined is not None:
-            undefined = mask & ~slot.defined
+            undefined = self.machine.real(mask) & ~slot.defined
             if undefined.any():
                 self.machine.report(
                     "uninitialised",
@@ -257,17 +256,22 @@ class Evaluator:
         return self.truth(node, mask)[0]
 
     def _conditional(self, node: Conditional, mask: Mask) -> Any:
+        machine = self.machine
         holds, doubt = self.truth(node.condition, mask)
         fails = mask & ~holds
+        if doubt is not None:
+            with machine.shadowed(doubt & ~holds):
+                then = self.value(node.then, holds | doubt)
+            with machine.shadowed(doubt & holds):
+                otherwise = self.value(node.otherwise, fails | doubt)
+            return machine.chosen(holds, doubt, then, otherwise, node.type, node.span)
         if not fails.any():
-            result = self.value(node.then, mask)
-        elif not holds.any():
-            result = self.value(node.otherwise, mask)
-        else:
-            then = self.value(node.then, holds)
-            otherwise = self.value(node.otherwise, fails)
-            result = self.machine.select(holds, then, otherwise, node.type, node.span)
-        return self.machine.doubted(result, node.type, doubt)
+            return self.value(node.then, mask)
+        if not holds.any():
+            return self.value(node.otherwise, mask)
+        then = self.value(node.then, holds)
+        otherwise = self.value(node.otherwise, fails)
+        return machine.select(holds, then, otherwise, node.type, node.span)
 
     def _comma(self, node: Comma, mask: Mask) -> Any:
         self.value(node.first, mask)
@@ -430,23 +434,21 @@ class Evaluator:
     def assign(self, frame: Frame, variable: Variable, value: Any, mask: Mask, span: Span) -> None:
         """Set a variable for the lanes of the mask."""
         machine = self.machine
-        doubt = machine.doubt
-        if doubt is not None:
-            value = machine.doubted(value, variable.type, doubt & mask)
         slot = frame.slots.get(variable.id)
         if slot is None:
             slot = frame.slots[variable.id] = Slot(None, np.zeros_like(mask))
-        if mask.all() or slot.value is None:
+        real, unsure = machine.real(mask), machine.unsure(mask)
+        if slot.value is None or (unsure is None and real.all()):
             slot.value = value
-            slot.defined = None if mask.all() else mask.copy()
+            slot.defined = None if real.all() else real.copy()
             return
-        if slot.defined is not None and not (slot.defined & ~mask).any():
+        if unsure is None and slot.defined is not None and not (slot.defined & ~real).any():
             # Nobody else has a value to keep.
             slot.value = value
         else:
-            slot.value = machine.select(mask, value, slot.value, variable.type, span)
+            slot.value = machine.chosen(real, unsure, value, slot.value, variable.type, span)
         if slot.defined is not None:
-            slot.defined = slot.defined | mask
+            slot.defined = slot.defined | real
             if slot.defined.all():
                 slot.defined = None
 

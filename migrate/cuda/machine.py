@@ -114,6 +114,9 @@ class Machine(Arithmetic):
             if kind.size % scalar.size:
                 raise self.unsupported(f"memory of {scalar} accessed as {kind}", span)
         scalars = kind.size // scalar.size if raw else scalars_in(kind)
+        mask = self.real(mask)
+        if not mask.any() and ref.buffer is None:
+            return self.nothing(kind, span)
         buffer, position = self.flat(ref, scalars, mask, span)
         parts = []
         for part in range(scalars):
@@ -148,30 +151,41 @@ class Machine(Arithmetic):
         scalar = value.scalar if isinstance(value, Raw) else scalar_of(kind)
         if scalar is None:
             raise self.unsupported(f"a store of {kind}", span)
-        value = self.doubted(value, kind, None if self.doubt is None else self.doubt & mask)
         if isinstance(value, Raw):
             parts: tuple[Any, ...] = value.parts
         else:
             parts = value if isinstance(kind, Vector) else (value,)
-        buffer, position = self.flat(ref, len(parts), mask, span)
+        real, unsure = self.real(mask), self.unsure(mask)
+        if unsure is not None:
+            unsure = unsure & self._inside(ref, len(parts), mask)
+        if not real.any() and (unsure is None or ref.buffer is None):
+            return
+        buffer, position = self.flat(ref, len(parts), real, span)
         buffer.written = True
         position = np.broadcast_to(position, mask.shape)
-        whole = bool(mask.all())
+        whole = bool(real.all())
         for part, piece in enumerate(parts):
             at = position + part if part else position
             stored = self._viewed(piece, scalar, buffer.scalar, span)
             if buffer.scalar.is_float:
-                self.domain.put(buffer.data, at, stored, None if whole else mask)
+                if unsure is not None:
+                    old = self.domain.take(buffer.data, at)
+                    stored = self.chosen(real, unsure, stored, old, buffer.scalar, span)
+                    self.domain.put(buffer.data, at, stored, unsure & ~real)
+                self.domain.put(buffer.data, at, stored, None if whole else real)
             else:
-                target = at if whole else at[mask]
-                buffer.data[target] = (
-                    np.broadcast_to(stored, mask.shape)
-                    if whole
-                    else np.broadcast_to(stored, mask.shape)[mask]
-                )
+                spread = np.broadcast_to(stored, mask.shape)
+                target = at if whole else at[real]
+                buffer.data[target] = spread if whole else spread[real]
             if buffer.defined is not None:
-                buffer.defined[at if whole else at[mask]] = True
-            self._check_conflict(buffer, at, stored, mask, span)
+                buffer.defined[at if whole else at[real]] = True
+            self._check_conflict(buffer, at, stored, real, span)
+
+    @staticmethod
+    def _inside(ref: Ref, scalars: int, mask: Mask) -> Mask:
+        """The lanes whose access lies in the buffer."""
+        size = ref.buffer.size if ref.buffer is not None else 0
+        return mask & (ref.offset >= 0) & (ref.offset <= size - scalars)
 
     def _check_conflict(
         self, buffer: Buffer, at: Array, stored: Any, mask: Mask, span: Span

@@ -188,9 +188,10 @@ class Slot:
 
 @dataclass(slots=True)
 class Frame:
-    """One call: its variables, and what the lanes that returned gave back."""
+    """One call: its variables, the lanes that returned, and what they gave back."""
 
     slots: dict[int, Slot] = field(default_factory=dict)
     places: dict[int, Any] = field(default_factory=dict)
     buffers: dict[int, Ref] = field(default_factory=dict)
     returned: Any = None
+    gone: Mask | None = None

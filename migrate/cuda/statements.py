@@ -27,9 +27,10 @@ from migrate.cuda.ast import (
 )
 from migrate.cuda.conversions import condition, convert, decay, is_place
 from migrate.cuda.declarators import Declared, declared
-from migrate.cuda.expressions import braced, cast_to, expression, extent, resolve
+from migrate.cuda.expressions import braced, expression, extent, resolve
 from migrate.cuda.folding import fold
 from migrate.cuda.intrinsics import BARRIERS
+from migrate.cuda.operators import cast_to
 from migrate.cuda.scope import MAX_DEPTH, Scope
 from migrate.cuda.types import (
     BOOL,

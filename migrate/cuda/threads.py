@@ -47,6 +47,15 @@ from migrate.source import Span
 
 MAX_CALLS = 48
 
+MAX_GHOSTLY_ROUNDS = 64
+"""Rounds of a loop that are run for the sake of lanes alone that may have stopped already."""
+
+
+def _joined(first: Mask | None, second: Mask) -> Mask | None:
+    if not second.any():
+        return first
+    return second if first is None else first | second
+
 
 @dataclass(slots=True)
 class _LoopExits:
@@ -99,9 +108,11 @@ class Threads:
             )
         )
         self.depth += 1
+        doubt, shadow = machine.doubt, machine.shadow
         try:
             self.block(call.function.body, mask)
         finally:
+            machine.doubt, machine.shadow = doubt, shadow
             self.depth -= 1
             machine.calls.pop()
             evaluator.frame, self.loops = outer, loops
@@ -140,10 +151,10 @@ class Threads:
                 self.leave(value, mask, statement.span)
                 return np.zeros_like(mask)
             case Break():
-                self.loops[-1].broken = self.loops[-1].broken | mask
+                self.loops[-1].broken = self.loops[-1].broken | self.machine.real(mask)
                 return np.zeros_like(mask)
             case Continue():
-                self.loops[-1].continued = self.loops[-1].continued | mask
+                self.loops[-1].continued = self.loops[-1].continued | self.machine.real(mask)
                 return np.zeros_like(mask)
             case Barrier():
                 self.barrier(statement, mask)
@@ -154,18 +165,19 @@ class Threads:
                 raise self.machine.unsupported(reason, span)
 
     def leave(self, value: Expression | None, mask: Mask, span: Span) -> None:
-        evaluator = self.evaluator
+        machine, frame = self.machine, self.evaluator.frame
+        real, unsure = machine.real(mask), machine.unsure(mask)
         if value is not None:
-            result = evaluator.value(value, mask)
-            if self.machine.doubt is not None:
-                result = self.machine.doubted(result, value.type, self.machine.doubt & mask)
-            frame = evaluator.frame
-            if frame.returned is None or mask.all():
+            result = self.evaluator.value(value, mask)
+            if frame.returned is None or (unsure is None and mask.all()):
                 frame.returned = result
             else:
-                frame.returned = self.machine.select(mask, result, frame.returned, value.type, span)
+                frame.returned = machine.chosen(
+                    real, unsure, result, frame.returned, value.type, span
+                )
+        frame.gone = real if frame.gone is None else frame.gone | real
         if self.depth == 0:
-            self.kernel_exits = self.kernel_exits | mask
+            self.kernel_exits = self.kernel_exits | real
 
     def declare(self, statement: Declare, mask: Mask) -> None:
         variable, initial = statement.variable, statement.initial
@@ -276,20 +288,38 @@ class Threads:
     # Control flow
 
     def branch(self, statement: If, mask: Mask) -> Mask:
-        machine = self.machine
         holds, doubt = self.evaluator.truth(statement.condition, mask)
-        outer = machine.doubt
         if doubt is not None:
-            machine.doubt = doubt if outer is None else outer | doubt
+            return self.doubtful_branch(statement, mask, holds, doubt)
         on = self.block(statement.then, holds) if holds.any() else holds
         fails = mask & ~holds
         if statement.otherwise is not None and fails.any():
             fails = self.block(statement.otherwise, fails)
-        after = on | fails
-        # A lane that may wrongly have left stays in doubt: everything later hangs on it.
-        gone = None if doubt is None else doubt & ~after
-        machine.doubt = outer if gone is None or not gone.any() else machine.doubt
-        return after
+        return on | fails
+
+    def doubtful_branch(self, statement: If, mask: Mask, holds: Mask, doubt: Mask) -> Mask:
+        """A branch on a comparison within the error bound: unsure lanes take both ways.
+
+        What they write on the way that is not theirs only widens bounds.  One that leaves by
+        its own way and would have stayed by the other goes along as a shadow.
+        """
+        machine = self.machine
+        outer_doubt, outer_shadow = machine.doubt, machine.shadow
+        machine.doubt = doubt if outer_doubt is None else outer_doubt | doubt
+        fails = mask & ~holds
+        with machine.shadowed(doubt & ~holds):
+            on = self.block(statement.then, holds | doubt)
+        off = fails | doubt
+        if statement.otherwise is not None:
+            with machine.shadowed(doubt & holds):
+                off = self.block(statement.otherwise, off)
+        stayed = (on & holds) | (off & fails)
+        ghosts = doubt & ~stayed & (on | off)
+        # Lanes that stayed and might have left go on in doubt.
+        risky = doubt & stayed & ~(on & off)
+        machine.doubt = _joined(outer_doubt, risky)
+        machine.shadow = _joined(outer_shadow, ghosts)
+        return stayed | ghosts
 
     def loop(self, statement: Loop, mask: Mask) -> Mask:
         machine, evaluator = self.machine, self.evaluator
@@ -298,31 +328,45 @@ class Threads:
         none = np.zeros_like(mask)
         exits = _LoopExits(none, none)
         self.loops.append(exits)
-        outer = machine.doubt
+        doubt, shadow = machine.doubt, machine.shadow
         active, done = mask, none
         first = True
+        ghostly = 0
         try:
             while True:
                 machine.meter.step()
                 skip = statement.kind == "do" and first
                 first = False
                 if statement.condition is not None and not skip:
-                    goes, doubt = evaluator.truth(statement.condition, active)
-                    if doubt is not None:
-                        machine.doubt = doubt if machine.doubt is None else machine.doubt | doubt
+                    goes, unsure = evaluator.truth(statement.condition, active)
                     done = done | (active & ~goes)
+                    if unsure is not None:
+                        # Those that stop and might not have go along for a while.
+                        machine.doubt = _joined(machine.doubt, unsure)
+                        machine.shadow = _joined(machine.shadow, unsure & ~goes)
+                        goes = goes | unsure
                     active = goes
+                if machine.shadow is not None and not machine.real(active).any():
+                    ghostly += 1
+                    if ghostly > MAX_GHOSTLY_ROUNDS:
+                        done, active = done | active, none
                 if not active.any():
                     break
                 exits.continued = none
                 active = self.block(statement.body, active)
+                if machine.shadow is not None:
+                    machine.shadow = machine.shadow & ~exits.continued
                 active = active | exits.continued
                 if statement.step is not None and active.any():
                     evaluator.value(statement.step, active)
         finally:
             self.loops.pop()
-            machine.doubt = outer
-        return done | exits.broken
+            machine.doubt, machine.shadow = doubt, shadow
+        after = done | exits.broken
+        gone = evaluator.frame.gone
+        if gone is not None and (after & gone).any():
+            machine.shadow = _joined(shadow, after & gone)
+        return after
 
     def switch(self, statement: Switch, mask: Mask) -> Mask:
         evaluator = self.evaluator
@@ -365,7 +409,7 @@ class Threads:
             return
         lanes = self.machine.lanes
         alive = ~self.kernel_exits
-        arrived = mask.reshape(lanes.count, lanes.threads).sum(axis=1)
+        arrived = self.machine.real(mask).reshape(lanes.count, lanes.threads).sum(axis=1)
         living = alive.reshape(lanes.count, lanes.threads).sum(axis=1)
         split = (arrived > 0) & (arrived < living)
         if split.any():

@@ -44,7 +44,8 @@ def shuffle(
     # The last warp of a block may be short.
     missing = (source - own + lanes.thread) >= lanes.threads
     position = np.where(missing, np.arange(lanes.total, dtype=np.int64), position)
-    absent = mask & (missing | ~mask[position])
+    real = machine.real(mask)
+    absent = real & (missing | ~real[position])
     if absent.any():
         machine.report(
             "inactive-shuffle-source",
@@ -102,6 +103,7 @@ def atomic(
     The order among lanes is the device's choice; lane order is one that it may choose.
     """
     kind = node.type
+    unsure, mask = machine.unsure(mask), machine.real(mask)
     if not mask.any():
         return machine.nothing(kind, node.span)
     buffer, position = machine.flat(pointer, 1, mask, node.span)
@@ -120,6 +122,10 @@ def atomic(
             machine.domain.put(buffer.data, position, machine.spread(new, kind), turn)
         else:
             buffer.data[position[turn]] = np.broadcast_to(new, mask.shape)[turn]
+    if unsure is not None and kind.is_float:
+        # One that may not have happened leaves the cell unknown.
+        seen = machine.spread(machine.domain.take(buffer.data, position), kind)
+        machine.domain.put(buffer.data, position, machine.domain.mark(seen, unsure), unsure & mask)
     return old
 
 

@@ -122,7 +122,7 @@ def work_mapping(kernel: Kernel) -> WorkMapping:
         for kind in (AxisKind.GRID, AxisKind.BLOCK)
     )
     if shared or any(isinstance(op, Barrier) for op in scene.ops):
-        if any(AxisKind.BLOCK not in _kinds(scene, op) for op in stores) or _combines(scene):
+        if any(AxisKind.BLOCK not in _kinds(scene, op) for op in stores) or _combines(kernel):
             return "block per row"
         return "block tile 2-D" if dimensions > 1 else "block tile 1-D"
     if any(isinstance(op, Fold | Reduce | Contract) for op in scene.ops):
@@ -159,13 +159,13 @@ def _strides(scene: Scene, op: Store | Scatter) -> bool:
     return any(axis.kind in own for axis in _varying(scene, op))
 
 
-def _combines(scene: Scene) -> bool:
+def _combines(kernel: Kernel) -> bool:
     """Whether a reduction goes over the threads of a block."""
+    threads = {"warp", "block", "lane"}
     return any(
-        axis.kind is AxisKind.BLOCK
-        for op in scene.ops
-        if isinstance(op, Reduce)
-        for axis in op.axes
+        construct.kind == "reduction"
+        and threads & set((construct.attribute("scope") or "").split("+"))
+        for construct in constructs(kernel)
     )
 
 

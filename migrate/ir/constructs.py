@@ -11,6 +11,7 @@ is one construct; it keeps the spans of all of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from migrate.ir.finder import Finder, special
@@ -19,6 +20,7 @@ from migrate.ir.nodes import (
     Carried,
     Fill,
     Fold,
+    Guard,
     Kernel,
     Map,
     Op,
@@ -29,6 +31,7 @@ from migrate.ir.nodes import (
     operands,
     results,
 )
+from migrate.ir.recurrences import recurrences
 from migrate.ir.scene import Draft, Kind, Scene, place
 from migrate.ir.surroundings import surroundings
 from migrate.numerics.dtypes import DType
@@ -76,7 +79,7 @@ def constructs(kernel: Kernel) -> tuple[Construct, ...]:
     scene = Scene(kernel)
     finder = Finder(scene)
     finder.movement()
-    finder.accumulators()
+    recurrences(finder)
     finder.regions()
     finder.conversions()
     return _finished(finder, surroundings(scene))
@@ -138,14 +141,18 @@ def _parts(drafts: list[Draft]) -> tuple[tuple[Span, str], ...]:
     """The outermost places of some drafts of one construct, in the order of the text."""
     words: dict[Span, dict[str, None]] = {}
     for draft in drafts:
-        for op in draft.ops:
+        for number, op in enumerate(draft.ops):
+            here = place(op.span)
             word = op.operator if isinstance(op, Map) else "select"
-            # Only an elementwise region does different things in different places.
-            shown = word if draft.kind == "elementwise" else draft.summary
-            words.setdefault(place(op.span), {})[shown] = None
+            if draft.kind == "elementwise":
+                words.setdefault(here, {})[word] = None
+            elif number == 0 or draft.kind not in {"reduction", "contraction"}:
+                words[here] = {draft.summary: None}
+            elif here not in words:
+                words[here] = {word: None}
         shown_at = draft.parts or ((_spans(draft)[0], draft.summary),)
-        for span, word in () if draft.ops else shown_at:
-            words.setdefault(place(span), {})[word] = None
+        for span, shown in () if draft.ops else shown_at:
+            words.setdefault(place(span), {})[shown] = None
     outer: dict[Span, dict[str, None]] = {}
     for span in sorted(
         words, key=lambda s: (s.file, s.start_line, s.start_column, -s.end_line, -s.end_column)
@@ -177,34 +184,45 @@ def _dataflow(scene: Scene, owner: dict[int, int]) -> dict[int, int]:
     for _ in range(_PASSES):
         changed = False
         for op in scene.ops:
-            taken = 0
-            for source in _flows(scene, op):
-                taken |= reach.get(source, 0)
             group = owner.get(id(op))
-            if group is not None:
-                used[group] = used.get(group, 0) | taken
-            given = taken if group is None else 1 << group
-            made = results(op)
-            if isinstance(op, Fold):
-                made = (*made, *(state.inner for state in op.state))
-            if isinstance(op, Parallel):
-                continue
-            for result in made:
-                if reach.get(result, 0) | given != reach.get(result):
-                    reach[result] = reach.get(result, 0) | given
+            for result, sources in _flows(scene, op):
+                taken = 0
+                for source in sources:
+                    taken |= reach.get(source, 0)
+                if group is not None:
+                    used[group] = used.get(group, 0) | taken
+                    taken = 1 << group
+                if result is not None and reach.get(result, 0) | taken != reach.get(result):
+                    reach[result] = reach.get(result, 0) | taken
                     changed = True
         if not changed:
             break
     return used
 
 
-def _flows(scene: Scene, op: Op) -> tuple[Carried, ...]:
-    """What an op computes with: not what stood before in a tensor that it writes."""
+def _flows(scene: Scene, op: Op) -> Iterator[tuple[Carried | None, tuple[Carried, ...]]]:
+    """What an op makes, each with what it is made from.
+
+    What stood before in a tensor that is written is not part of what is stored.
+    """
     match op:
+        case Parallel():
+            pass
+        case Fold(state=state):
+            for carried in state:
+                yield carried.inner, (carried.initial, carried.next)
+                yield carried.result, (carried.initial, carried.next)
+        case Guard(merges=merges):
+            for merge in merges:
+                yield merge.result, (merge.then, merge.otherwise)
         case Store(into=into) | Scatter(into=into, combine=None) if scene.outside(into):
-            return tuple(used for used in operands(op) if used != into)
+            yield op.result, tuple(used for used in operands(op) if used != into)
         case _:
-            return operands(op)
+            made = results(op)
+            for result in made:
+                yield result, operands(op)
+            if not made:
+                yield None, operands(op)
 
 
 __all__ = ["ANCHORS", "Construct", "Kind", "constructs", "place", "special"]

@@ -69,6 +69,9 @@ class Algebra(Protocol):
     missing: Any
     """What a cell holds that nobody wrote, and what a load out of range gives."""
 
+    idle: Any
+    """What a load gives at points that do not exist; nothing that is kept depends on it."""
+
     def constant(self, number: float, dtype: DType) -> Array: ...
 
     def position(self, numbers: Array, dtype: DType) -> Array: ...
@@ -284,6 +287,7 @@ class _Run:
         self.depth = 0
         self.active: Mask = True
         self.extents: tuple[int, ...] = ()
+        self.idle = np.asarray(algebra.idle)
         self.guards: list[Array] = []
         self.values: dict[Value, Array] = {}
         self.bound: list[Value] = []
@@ -379,7 +383,7 @@ class _Run:
             self.meter.take(8 * count)
             self.meter.give(8 * count)
             if np.ndim(extent):
-                self.active = self.active & (points < extent)
+                self.active = _unless_all(self.active & (points < extent))
         if where != TRUE:
             self.active = _simple(self.active & holds(where, self.scope))
         return saved
@@ -611,7 +615,11 @@ class _Run:
             value = content[flat]
         else:
             safe = np.where(ok, flat, 0)
-            value = _choose(ok, content[safe], np.asarray(self.algebra.missing))
+            lost = np.logical_not(ok) & self.active
+            nowhere = self.idle
+            if np.any(lost):
+                nowhere = np.where(lost, self.algebra.missing, self.idle)
+            value = _choose(ok, content[safe], nowhere)
         self.algebra.loaded(self.buffers[source.buffer], value, op)
         return value
 
@@ -875,6 +883,11 @@ def _owned(content: Array) -> int:
 def _simple(mask: Mask) -> Mask:
     """A mask without dimensions as a plain `bool`, which is quick to recognise."""
     return bool(mask) if np.ndim(mask) == 0 else mask
+
+
+def _unless_all(mask: Mask) -> Mask:
+    """A mask that holds everywhere as `True`, which is quick to recognise."""
+    return True if np.all(mask) else mask
 
 
 def _choose(condition: Mask, then: Array, otherwise: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from migrate.ir.nodes import (
@@ -25,7 +25,6 @@ from migrate.ir.nodes import (
     Scatter,
     Select,
     Space,
-    State,
     Store,
     Transpose,
     Value,
@@ -121,105 +120,37 @@ class Finder:
 
     def reduction(self, kind: Kind, op: Op, operator: str, axes: tuple[Axis, ...]) -> None:
         what = "sum of products" if kind == "contraction" else operator
+        extents = " × ".join(str(axis.extent) for axis in axes)
         self.add(
             kind,
             [op],
-            f"{what} over {' × '.join(str(axis.extent) for axis in axes)}",
+            f"{what} over {extents or 'threads'}",
             attributes=(("operator", operator), ("scope", _scope(axes))),
             axes=axes,
         )
 
     def staging(self, op: Store, value: Value) -> None:
-        """A store on chip: part of the staging that its value comes straight from."""
+        """A store on chip: part of the staging that its value comes straight from.
+
+        A choice between the element and a number, as at an edge, is part of it too.
+        """
         source = self.scene.through_casts(value)
+        chosen: tuple[Op, ...] = ()
+        if isinstance(source, Select) and not isinstance(source.condition, Value):
+            branches = [self.scene.through_casts(x) for x in (source.then, source.otherwise)]
+            loads = [branch for branch in branches if isinstance(branch, Load)]
+            if len(loads) == 1 and any(isinstance(branch, Fill) for branch in branches):
+                chosen, source = (source,), loads[0]
         if not isinstance(source, Load):
             return
         number = self.draft_of.get(id(source))
         if number is not None and self.drafts[number].kind == "stage-in":
-            self.join(op, number)
+            for part in (*chosen, op):
+                self.join(part, number)
             draft = self.drafts[number]
             self.drafts[number] = replace(draft, attributes=(("into", "onchip"),))
         elif self.scene.spaces[source.source.buffer] is Space.ACCUMULATOR:
             self.add("stage-out", [source, op], f"move out of {source.source.buffer}")
-
-    # -- recurrences ----------------------------------------------------------------
-
-    def accumulators(self) -> None:
-        """Loops that carry a running sum (product, maximum, ...) are reductions."""
-        for op in self.scene.ops:
-            match op:
-                case Fold(state=state):
-                    for carried in state:
-                        self.carried(op, carried)
-                case Store(into=into, value=value) if not self.scene.outside(into):
-                    self.updated(op, value)
-                case _:
-                    pass
-
-    def carried(self, fold: Fold, state: State) -> None:
-        made = self.scene.through_casts(state.next)
-        if isinstance(made, Map):
-            others = [arg for arg in made.args if not self.comes_from(arg, state.inner)]
-            self.accumulate(made, others, (fold,))
-
-    def comes_from(self, value: Carried, wanted: Carried) -> bool:
-        while value != wanted:
-            op = self.scene.maker.get(value)
-            if not isinstance(op, Cast):
-                return False
-            value = op.arg
-        return True
-
-    def updated(self, store: Store, value: Value) -> None:
-        """`buffer[i] = buffer[i] + something` in a loop."""
-        loops = [op for op in self.scene.inside[id(store)] if isinstance(op, Fold)]
-        made = self.scene.through_casts(value)
-        if not loops or not isinstance(made, Map):
-            return
-        others: list[Value] = []
-        for arg in made.args:
-            source = self.scene.through_casts(arg)
-            same = isinstance(source, Load) and source.source.buffer == store.into.buffer
-            if not (same and isinstance(source, Load) and source.index == store.index):
-                others.append(arg)
-        # A loop whose axis names the cell gives each cell once: no recurrence.
-        named = {name for part in store.index for name in part.axes()}
-        turning = tuple(loop for loop in loops if not named & {a.name for a in loop.axes})
-        if turning:
-            self.accumulate(made, others, turning)
-
-    def accumulate(self, made: Map, others: list[Value], loops: tuple[Fold, ...]) -> None:
-        """`made` combines what the loops carry with `others`."""
-        if id(made) in self.draft_of:
-            return
-        axes = tuple(axis for loop in loops for axis in loop.axes)
-        if made.operator == "fma" and made.args[:2] == tuple(others):
-            kind: Kind = "contraction" if self.apart(others) else "reduction"
-            self.reduction(kind, made, "add", axes)
-            return
-        if not OPERATORS[made.operator].associative or len(others) != 1:
-            return
-        inner = self.scene.through_casts(others[0])
-        number = self.draft_of.get(id(inner)) if inner is not None else None
-        if number is not None and ("operator", made.operator) in self.drafts[number].attributes:
-            self.join(made, number)
-            return
-        product = isinstance(inner, Map) and inner.operator == "multiply"
-        if made.operator == "add" and product and isinstance(inner, Map) and self.apart(inner.args):
-            self.reduction("contraction", made, "add", axes)
-            self.join(inner, len(self.drafts) - 1)
-        else:
-            self.reduction("reduction", made, made.operator, axes)
-
-    def apart(self, factors: Sequence[Value]) -> bool:
-        """Whether two factors are elements that vary over different axes."""
-        sources = [self.scene.through_casts(arg) for arg in factors]
-        axes = [
-            frozenset(name for part in source.index for name in part.axes())
-            for source in sources
-            if isinstance(source, Load)
-        ]
-        return len(axes) == 2 and axes[0] != axes[1]
 
     # -- elementwise regions --------------------------------------------------------
 
@@ -327,12 +258,15 @@ class Finder:
     def initial(self, value: Value) -> bool:
         """Whether a number only starts something: a recurrence, a reduction, a tile."""
         for user in self.scene.users[value]:
+            number = self.draft_of.get(id(user))
             match user:
                 case Fold():
                     pass
                 case Reduce() | Contract() if user.initial == value:
                     pass
                 case Store(into=into) if not self.scene.outside(into):
+                    pass
+                case Select() if number is not None and self.drafts[number].kind == "reduction":
                     pass
                 case _:
                     return False

@@ -390,11 +390,7 @@ def _symbolic_quotient(numerator: Index, denominator: Index) -> Index:
 def _extremum(which: Literal["min", "max"], given: Iterable[int | Index]) -> Index:
     flat: list[Index] = []
     for arg in map(Index.of, given):
-        match arg.terms:
-            case (((Extremum(which=inner, args=args),), 1),) if inner == which:
-                flat.extend(args)
-            case _:
-                flat.append(arg)
+        flat.extend(_alternatives(which, arg))
     sign = 1 if which == "min" else -1
     kept: list[Index] = []
     for candidate in flat:
@@ -415,8 +411,26 @@ def _extremum(which: Literal["min", "max"], given: Iterable[int | Index]) -> Ind
         terms = dict(arg.terms)
         common = {m: c for m, c in common.items() if terms.get(m) == c}
     shared = Index(common.items())
-    args = tuple(sorted((arg - shared for arg in kept), key=str))
-    return shared + Index([((Extremum(which, args),), 1)])
+    if common:
+        # Without it, an argument may be an extremum, and then goes flat.
+        return shared + _extremum(which, [arg - shared for arg in kept])
+    return Index([((Extremum(which, tuple(sorted(kept, key=str))),), 1)])
+
+
+def _alternatives(which: str, index: Index) -> tuple[Index, ...]:
+    """`x + min(a, b)` as the arguments `x + a` and `x + b` of a minimum around it."""
+    inner = [
+        (monomial, atom)
+        for monomial, coefficient in index.terms
+        if coefficient == 1 and len(monomial) == 1
+        for atom in monomial
+        if isinstance(atom, Extremum) and atom.which == which
+    ]
+    if len(inner) != 1:
+        return (index,)
+    ((monomial, atom),) = inner
+    rest = index - Index([(monomial, 1)])
+    return tuple(rest + arg for arg in atom.args)
 
 
 def _value(atom: Atom, values: Mapping[str, Any]) -> Any:

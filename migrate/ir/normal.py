@@ -151,10 +151,17 @@ class Meaning:
         self._reader: Reader | None = None
         self._read: set[str] = set()
 
-    @property
-    def clear(self) -> bool:
-        """Whether nothing that was computed depends on what is unknown or undefined."""
-        return not any(made.operator in {"opaque", "undefined"} for made in self._made.log)
+    def clear(self, output: str) -> bool:
+        """Whether an output certainly depends on nothing unknown or undefined.
+
+        What is computed from an undefined term is that term, so it shows in the output; what
+        is computed from an unknown one does not, so there must be none.
+        """
+        log = self._made.log
+        if any(made.operator == "opaque" for made in log):
+            return False
+        undefined = [made.ids.reshape(-1) for made in log if made.operator == "undefined"]
+        return not undefined or not np.isin(self.terms[output], np.concatenate(undefined)).any()
 
     @cached_property
     def form(self) -> NormalForm:

@@ -125,6 +125,7 @@ class Reals:
     """
 
     missing = np.nan
+    idle = 0.0
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
         self._inputs = inputs

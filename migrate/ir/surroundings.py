@@ -26,7 +26,7 @@ from migrate.ir.nodes import (
     Value,
     operands,
 )
-from migrate.ir.predicate import TRUE, All, AtLeast, Predicate
+from migrate.ir.predicate import TRUE, All, AtLeast, Never, Predicate, Zero
 from migrate.ir.scene import Draft, Scene, place
 from migrate.source import Span
 
@@ -98,6 +98,8 @@ def _conditions(scene: Scene) -> tuple[Draft, ...]:
         spans = tuple(dict.fromkeys(op.span for op in ops))
         tensors = dict.fromkeys(t for op in ops for t in _guarded(scene, op))
         data = any(isinstance(op, Guard) and isinstance(op.condition, Value) for op in ops)
+        # Without a tensor outside it chooses among threads: who stores into shared memory.
+        on = "data" if data else "position" if tensors else "onchip"
         drafts.append(
             Draft(
                 kind="mask",
@@ -105,7 +107,7 @@ def _conditions(scene: Scene) -> tuple[Draft, ...]:
                 order=scene.position[id(ops[0])],
                 summary=text,
                 tensors=tuple(tensors),
-                attributes=(("on", "data" if data else "position"), ("form", "condition")),
+                attributes=(("on", on), ("form", "condition")),
                 spans=spans,
             )
         )
@@ -142,10 +144,19 @@ def _text(condition: Predicate) -> str:
             if left.terms:
                 return f"{left} < {right + 1}"
             return str(condition)
+        case Zero(index):
+            return f"{_positive(index)} == 0"
+        case Never(Zero(index)):
+            return f"{_positive(index)} != 0"
         case All(items) if items:
             return " and ".join(_text(item) for item in items)
         case _:
             return str(condition)
+
+
+def _positive(index: Index) -> Index:
+    """The expression or its negative, whichever reads without a leading minus."""
+    return -index if str(index).startswith("-") else index
 
 
 def _guarded(scene: Scene, op: Op) -> tuple[str, ...]:

@@ -111,6 +111,7 @@ class Terms:
         self._opaque = 0
         self._undefined: dict[tuple[str, Span | None], Ids] = {}
         self.missing = np.uint64(salt("nobody wrote this"))
+        self.idle = np.uint64(salt("no point is here"))
         # An undefined term is known to be no number.
         missing = np.asarray(self.missing).reshape(1)
         self._record("missing", missing, (), None)
@@ -164,11 +165,14 @@ class Terms:
         operator = self._plain(operator)
         outer = np.broadcast_shapes(value.shape, np.shape(active))
         count = math.prod(outer[:dims])
+        unsettled = False
         flat = np.moveaxis(np.broadcast_to(value, outer).reshape((count, *outer[dims:])), 0, -1)
         identity = OPERATORS[operator].identity
         if identity is None and (active is not True or not count):
             raise Unevaluable(f"{operator} has no neutral element to leave points out", op.span)
         if active is not True:
+            # Points left out get the neutral number, which alone is no reason to look for others.
+            unsettled = self._literals.known(flat) is None
             shown = np.broadcast_to(active, outer).reshape((count, *outer[dims:]))
             flat = np.where(np.moveaxis(shown, 0, -1), flat, self._number(identity or 0.0))
         if not count:
@@ -179,7 +183,7 @@ class Terms:
                 total = self._apply(operator, (total, flat[..., position]), op.span)
             return total
         ids = self._combined(operator, self._in_group(operator, flat).sum(axis=-1, dtype=np.uint64))
-        settled = self._settled_rows(operator, flat, ids, op.span)
+        settled = None if unsettled else self._settled_rows(operator, flat, ids, op.span)
         rows = np.ascontiguousarray(flat).reshape(-1, count)
         if settled is None:
             return self._record(operator, ids, (rows,), op.span)

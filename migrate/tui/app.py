@@ -42,9 +42,14 @@ class LoadError(Exception):
 class ReviewScreen(Screen[None], inherit_bindings=False):
     """The review itself."""
 
+    @property
+    def owner(self) -> ReviewApp:
+        """The application, with its own type."""
+        assert isinstance(self.app, ReviewApp)
+        return self.app
+
     def compose(self) -> ComposeResult:
-        app = self.app
-        assert isinstance(app, ReviewApp)
+        app = self.owner
         yield Bar(id="title")
         with Horizontal(id="sources"):
             for side in SIDES:
@@ -59,20 +64,19 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
         yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
-        app = self.app
-        assert isinstance(app, ReviewApp)
+        app = self.owner
         for side in SIDES:
             self.source(side).scrolled = app.follow
         self.query_one(ConstructList).focus()
         app.redraw()
+        self.call_after_refresh(app.begin)
 
     def source(self, side: Side) -> SourceView:
         """The view of a side."""
         return self.query_one(f"#{side}", SourceView)
 
     def on_resize(self, event: events.Resize) -> None:
-        app = self.app
-        assert isinstance(app, ReviewApp)
+        app = self.owner
         app.arrange(event.size.width)
         self.call_after_refresh(app.redraw)
 
@@ -106,6 +110,9 @@ class ReviewApp(App["LoadError | None"], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self.theme_changed_signal.subscribe(self, lambda _: self.redraw(again=True))
+
+    def begin(self) -> None:
+        """The first screen stands: compare, if there is no result yet."""
         if self._load is not None:
             self.run_worker(self._compare(self._load), exit_on_error=True)
 

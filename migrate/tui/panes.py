@@ -69,8 +69,10 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
     }
 
     def line_style(self, name: str) -> Style:
-        """The style of a part, over whatever ink."""
-        return self.get_component_rich_style(f"line--{name}", partial=True)
+        """The background and weight of a part, over whatever ink."""
+        # The whole style, since only that blends a translucent background with what is below.
+        style = self.get_component_rich_style(f"line--{name}")
+        return style.without_color + Style(bgcolor=style.bgcolor)
 
     def segments(self, line: Iterable[Piece], over: Style) -> list[Segment]:
         """A line's pieces in their inks."""

@@ -354,16 +354,26 @@ def shaped(name: str, shape: tuple[int, ...], space: Space, role: str, file: str
     return Buffer(name, extents, F32, space, role, at(file, 1))  # type: ignore[arg-type]
 
 
-def reduction_cuda(rows: int, cols: int, operator: str = "add", start: float = 0.0) -> Kernel:
+def reduction_cuda(
+    rows: int, cols: int, operator: str = "add", start: float = 0.0, scale: float | None = None
+) -> Kernel:
     """A thread a row, a loop over it.
 
-    Lines: 11 initial, 12 loop, 13 load, 14 combine, 15 store.
+    Lines: 11 initial, 12 loop, 13 load, 14 combine, 15 store, 16 scale.
     """
     file = "kernel.cu"
     names = Names(file)
     t = Axis("t", Index.of(rows), AxisKind.BLOCK, at(file, 5))
     k = Axis("k", Index.of(cols), AxisKind.SEQUENTIAL, at(file, 12))
     first, inner, loaded, next_, total = (names.value() for _ in range(5))
+    factor, scaled = names.value(), names.value()
+    scaling: tuple[Op, ...] = ()
+    if scale is not None:
+        scaling = (
+            Fill(factor, scale, names.span(16)),
+            Map(scaled, "multiply", (total, factor), names.span(16)),
+        )
+    stored = total if scale is None else scaled
     place = Index.axis("t") * cols + Index.axis("k")
     body: tuple[Op, ...] = (
         Fill(first, start, names.span(11)),
@@ -376,7 +386,8 @@ def reduction_cuda(rows: int, cols: int, operator: str = "add", start: float = 0
             ),
             names.span(12),
         ),
-        Store(Version("out", 1), Version("out", 0), (Index.axis("t"),), total, names.span(15)),
+        *scaling,
+        Store(Version("out", 1), Version("out", 0), (Index.axis("t"),), stored, names.span(15)),
     )
     kernel = Kernel(
         name="kernel",

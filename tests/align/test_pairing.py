@@ -297,6 +297,25 @@ def test_another_reduction():
     assert only(found, "reduction").verdict == "mismapped"
     assert only(found, "reduction").reason.startswith("another operator combines")
     assert only(found, "stage-in").verdict == "transformed"
+    # The sum's own start is the neutral element: it is not what is wrong.
+    assert only(found, "initial-value").verdict == "not-needed"
+
+
+def test_a_start_that_counts():
+    found = paired_rows(reduction_cuda(6, 5, start=5.0), reduction_nki(6, 5))
+    assert wrong(found) == {
+        "initial-value": ("missing", "initial_value.implied"),
+        "reduction": ("mismapped", "reduction.free-axis"),
+    }
+
+
+def test_a_scaling_after_the_reduction_was_forgotten():
+    found = paired_rows(reduction_cuda(6, 5, scale=0.2), reduction_nki(6, 5))
+    assert wrong(found) == {
+        "elementwise": ("missing", "elementwise.implied"),
+        "constant": ("missing", "elementwise.constant-implied"),
+    }
+    assert lines(only(found, "elementwise").cuda) == [16]
 
 
 def test_a_reduction_over_part_of_the_axis():

@@ -29,6 +29,7 @@ from migrate.ir.nodes import (
     Rounding,
     Scan,
     Scatter,
+    Select,
     Space,
     State,
     Statements,
@@ -354,6 +355,92 @@ def test_a_sum_of_squares_is_a_reduction():
     )
     made = kernel((hbm("x", "in", 4, 6), hbm("out", "out", 4)), (Parallel((t,), body, span(5)),))
     assert one(constructs(made), "reduction").attribute("operator") == "add"
+
+
+def block_sum(operator="add"):
+    """A loop of each thread, a step of shuffles, then a step through shared memory."""
+    t, k = axis("t", 8, AxisKind.BLOCK), axis("k", 5, AxisKind.SEQUENTIAL)
+    other = ax("t") + 4 - 8 * ((ax("t") + 4) // 8)
+    few = less(ax("t"), 2)
+    body = (
+        Fill(v("z"), 0.0, span(6)),
+        Fold(
+            (k,),
+            (State(v("mine"), v("z"), v("i"), v("s")),),
+            (
+                Load(v("a"), Version("x", 0), (ax("t"), ax("k")), span(7)),
+                Map(v("e"), "exp", (v("a"),), span(7)),
+                Map(v("s"), operator, (v("i"), v("e")), span(8)),
+            ),
+            span(7),
+        ),
+        Store(Version("swap", 1), Version("swap", 0), (ax("t"),), v("mine"), span(9)),
+        Barrier("warp", span(9)),
+        Load(v("theirs"), Version("swap", 1), (other,), span(9)),
+        Map(v("both"), "add", (v("mine"), v("theirs")), span(9)),
+        Store(Version("s", 1), Version("s", 0), (ax("t"),), v("both"), span(10)),
+        Barrier("block", span(11)),
+        Load(v("b"), Version("s", 1), (ax("t"),), span(12), few),
+        Fill(v("y"), 0.0, span(12)),
+        Select(v("c"), few, v("b"), v("y"), span(12)),
+        Store(Version("again", 1), Version("again", 0), (ax("t"),), v("c"), span(13)),
+        Load(v("d"), Version("again", 1), (other,), span(13)),
+        Map(v("total"), "add", (v("c"), v("d")), span(13)),
+        store((ax("t"),), v("total"), 14),
+    )
+    return kernel(
+        (
+            hbm("x", "in", 8, 5),
+            hbm("out", "out", 8),
+            scratch("swap", Space.PRIVATE, 8),
+            scratch("s", Space.ONCHIP, 8),
+            scratch("again", Space.PRIVATE, 8),
+        ),
+        (Parallel((axis("g", 1, AxisKind.GRID), t), body, span(5)),),
+    )
+
+
+def test_a_reduction_over_the_threads_of_a_block_is_one():
+    made = block_sum()
+    found = constructs(made)
+    total = one(found, "reduction")
+    assert total.attribute("scope") == "sequential+warp"
+    assert [s.start_line for s, _ in total.parts] == [8, 9, 12, 13]
+    assert [word for _, word in total.parts] == ["add over 5", "add", "select", "add"]
+    assert [c.numbers for c in find(found, "initial-value")] == [(0.0,), (0.0,)]
+    assert find(found, "constant") == []
+    assert one(found, "elementwise").operators == ("exp",)
+    # Who reads shared memory is no question of the tensor's edge.
+    assert one(found, "mask").attribute("on") == "onchip"
+    assert (computes(made), work_mapping(made)) == ("row/full reduce", "block per row")
+
+
+def test_an_exchange_by_another_operator_is_another_reduction():
+    first, second = find(constructs(block_sum("multiply")), "reduction")
+    assert first.attribute("operator") == "multiply"
+    assert (second.attribute("operator"), second.summary) == ("add", "add over threads")
+    assert first.id in second.after
+
+
+def test_zeros_at_an_edge_are_part_of_the_staging():
+    t = axis("t", 8, AxisKind.BLOCK)
+    inside = less(ax("t"), 5)
+    body = (
+        Load(v("a"), Version("x", 0), (ax("t"),), span(7), inside),
+        Fill(v("z"), 0.0, span(7)),
+        Select(v("b"), inside, v("a"), v("z"), span(7)),
+        Store(Version("s", 1), Version("s", 0), (ax("t"),), v("b"), span(7)),
+        Load(v("c"), Version("s", 1), (Index.of(7) - ax("t"),), span(9)),
+        store((ax("t"),), v("c")),
+    )
+    made = kernel(
+        (hbm("x", "in", 5), hbm("out", "out", 8), scratch("s", Space.ONCHIP, 8)),
+        (Parallel((t,), body, span(5)),),
+    )
+    found = constructs(made)
+    assert one(found, "stage-in").attribute("into") == "onchip"
+    assert find(found, "elementwise") == []
+    assert one(found, "constant").numbers == (0.0,)
 
 
 # -- the rest --------------------------------------------------------------------------------

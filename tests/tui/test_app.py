@@ -7,9 +7,9 @@ import pytest
 
 from migrate.source import Source
 from migrate.tui.app import LoadError, ReviewApp
-from migrate.tui.model import OnConstruct, OnFinding, Overview, Review
+from migrate.tui.model import SIDES, OnConstruct, OnFinding, Overview, Review
 from migrate.tui.panes import Bar, ConstructList, Detail, SourceView
-from tests.tui.pairs import CONSTRUCTS, CUDA, FINDINGS, NKI, SOURCES, comparison, line, review
+from tests.tui.pairs import CONSTRUCTS, CUDA, FINDINGS, NKI, SOURCES, comparison, line
 from tests.tui.test_keys import opened, part
 
 PARTS = {"cuda": SourceView, "nki": SourceView, "list": ConstructList, "detail": Detail}
@@ -268,6 +268,22 @@ async def test_leaving_cancels_the_comparison():
     assert app.return_value is None
 
 
+@pytest.mark.parametrize("presses", [(), ("t",)], ids=["dark", "light"])
+async def test_text_stands_out_from_its_background(presses):
+    async with opened() as (app, pilot):
+        await pilot.press("n", *presses)
+        await pilot.pause()
+        lines = [
+            *(part(app, ConstructList).render_line(row) for row in range(9)),
+            *(part(app, SourceView, side).render_line(y) for side in SIDES for y in range(20)),
+        ]
+        for segment in (segment for line in lines for segment in line):
+            if segment.text.strip():
+                colours = segment.style.color, segment.style.bgcolor
+                text, ground = (sum(colour.get_truecolor()) / 3 for colour in colours)
+                assert abs(text - ground) > 40, segment
+
+
 async def test_without_colours_the_selection_still_shows(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened() as (app, pilot):
@@ -279,4 +295,3 @@ async def test_without_colours_the_selection_still_shows(monkeypatch):
         view = part(app, SourceView, "cuda")
         row = app.review.line("cuda") - 1 - view.scroll_offset.y
         assert any(segment.style.underline for segment in view.render_line(row) if segment.style)
-    assert review().pair.result is not None

@@ -1,6 +1,5 @@
 """Every key does what the help says, in the running application."""
 
-import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
@@ -13,7 +12,7 @@ from migrate.tui.ink import plain
 from migrate.tui.keys import KEYS
 from migrate.tui.model import Filter, OnConstruct, OnFinding, Overview
 from migrate.tui.panes import ConstructList, Detail, SourceView
-from tests.tui.pairs import CUDA, NKI, line, review
+from tests.tui.pairs import NKI, line, review
 
 WIDE = (120, 40)
 
@@ -250,7 +249,6 @@ async def source_right(app, pilot, key):
     view = await focused(app, pilot, SourceView, "nki")
     await pilot.press(key)
     assert view.scroll_offset.x == 8
-    assert "kernel of nothing" not in view.render_line(0).text
 
 
 def scrolls(prepare, compare):
@@ -264,7 +262,6 @@ def scrolls(prepare, compare):
         before = view.scroll_offset.y
         await pilot.press(key)
         await pilot.pause()
-        await asyncio.sleep(0)
         await pilot.wait_for_animation()
         assert compare(view.scroll_target_y - before, view), (before, view.scroll_target_y)
 
@@ -402,7 +399,6 @@ def test_ids_and_keys_are_unique_where_they_hold():
 
 async def test_no_key_works_that_the_help_does_not_name():
     known = {press for key in KEYS for press in key.keys}
-    known = {"N" if press == "upper_n" else press for press in known}
     async with opened() as (app, pilot):
         for name, kind in ORDER:
             await focused(app, pilot, kind, name)
@@ -432,5 +428,3 @@ async def test_the_footer_names_its_keys():
             if active.binding.show
         }
         assert shown == {key.id for key in KEYS if key.label and key.where == "app"}
-        await pilot.pause()
-    assert CUDA.text

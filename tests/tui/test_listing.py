@@ -20,7 +20,7 @@ def test_the_title_counts():
     )
     at = begun.next_finding().next_finding()
     assert "finding 2 of 4  ·  construct 3 of 8" in shown(listing.title(at))
-    filtered = at.filtered(Filter(frozenset({"missing"})))
+    filtered = at.filtered(Filter(frozenset({"mismapped"})))
     assert "listed construct 1 of 1" in shown(listing.title(filtered))
     assert "not linked" in shown(listing.title(begun.toggle_link()))
 

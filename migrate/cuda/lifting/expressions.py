@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from migrate.cuda import ast
-from migrate.cuda.evaluate import COMPARISONS
+from migrate.cuda.ast import COMPARISONS
 from migrate.cuda.lifting.memory import Memory
 from migrate.cuda.lifting.symbolic import (
     Data,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
 from typing import Any
 
+import msgspec
+
 from migrate.cuda import ast
-from migrate.cuda.types import Array, Pointer, Scalar, Vector
 from migrate.source import Span
 
-_LEAVES = (str, int, float, bool, Span, Scalar, Vector, Pointer, Array, ast.Variable, ast.Function)
+_LEAVES = (Span, ast.Variable, ast.Function)
 
 
 def nodes(*roots: Any) -> Iterator[Any]:
@@ -19,15 +19,14 @@ def nodes(*roots: Any) -> Iterator[Any]:
     pending = list(reversed(roots))
     while pending:
         node = pending.pop()
-        if node is None or isinstance(node, _LEAVES):
-            continue
         if isinstance(node, tuple):
             pending.extend(reversed(node))
             continue
+        if not isinstance(node, msgspec.Struct) or isinstance(node, _LEAVES):
+            continue
         yield node
-        if is_dataclass(node):
-            inner = [getattr(node, item.name) for item in fields(node)]
-            pending.extend(reversed(inner))
+        inner = [getattr(node, name) for name in node.__struct_fields__]
+        pending.extend(reversed(inner))
 
 
 def assigned(*roots: Any) -> Counter[int]:

@@ -17,7 +17,7 @@ from migrate.ir.predicate import Predicate, at_least, less
 from migrate.source import Span
 
 if TYPE_CHECKING:
-    from migrate.cuda.lifting.lifter import Lifter
+    from migrate.cuda.lifting.loops import Loops
 
 Key = tuple[int, int]
 
@@ -72,7 +72,7 @@ class Trip:
         return (at_least(gap - edge), less(axis, self.extent))
 
 
-def trip_of(lifter: Lifter, statement: ast.Loop) -> Trip | str:
+def trip_of(lifter: Loops, statement: ast.Loop) -> Trip | str:
     """The loop as a counted one, or why it is none."""
     changed = assigned(statement.body, statement.step)
     test = statement.condition
@@ -106,7 +106,7 @@ _MIRRORED = {
 
 
 def _counted(
-    lifter: Lifter,
+    lifter: Loops,
     statement: ast.Loop,
     name: ast.Name,
     key: Key,
@@ -160,7 +160,7 @@ def _counted(
     )
 
 
-def _updates(lifter: Lifter, statement: ast.Loop, changed: Counter[int]) -> dict[Key, Update]:
+def _updates(lifter: Loops, statement: ast.Loop, changed: Counter[int]) -> dict[Key, Update]:
     """Variables with exactly one assignment in the loop, which adds an invariant."""
     found: dict[Key, Update] = {}
     for variable, delta, subtract, span in _steps(statement):
