@@ -157,7 +157,7 @@ class Machine(Arithmetic):
             parts = value if isinstance(kind, Vector) else (value,)
         real, unsure = self.real(mask), self.unsure(mask)
         if unsure is not None:
-            unsure = unsure & self._inside(ref, len(parts), mask)
+            unsure = unsure & self.inside(ref, len(parts), mask)
         if not real.any() and (unsure is None or ref.buffer is None):
             return
         buffer, position = self.flat(ref, len(parts), real, span)
@@ -182,7 +182,7 @@ class Machine(Arithmetic):
             self._check_conflict(buffer, at, stored, real, span)
 
     @staticmethod
-    def _inside(ref: Ref, scalars: int, mask: Mask) -> Mask:
+    def inside(ref: Ref, scalars: int, mask: Mask) -> Mask:
         """The lanes whose access lies in the buffer."""
         size = ref.buffer.size if ref.buffer is not None else 0
         return mask & (ref.offset >= 0) & (ref.offset <= size - scalars)

@@ -103,8 +103,11 @@ def atomic(
     The order among lanes is the device's choice; lane order is one that it may choose.
     """
     kind = node.type
-    unsure, mask = machine.unsure(mask), machine.real(mask)
-    if not mask.any():
+    unsure = machine.unsure(mask)
+    if unsure is not None:
+        unsure = unsure & machine.inside(pointer, 1, mask)
+    mask = machine.real(mask)
+    if not mask.any() and (unsure is None or pointer.buffer is None):
         return machine.nothing(kind, node.span)
     buffer, position = machine.flat(pointer, 1, mask, node.span)
     if buffer.scalar.dtype is not kind.dtype:
@@ -125,7 +128,7 @@ def atomic(
     if unsure is not None and kind.is_float:
         # One that may not have happened leaves the cell unknown.
         seen = machine.spread(machine.domain.take(buffer.data, position), kind)
-        machine.domain.put(buffer.data, position, machine.domain.mark(seen, unsure), unsure & mask)
+        machine.domain.put(buffer.data, position, machine.domain.mark(seen, unsure), unsure)
     return old
 
 
@@ -152,12 +155,13 @@ def _turns(position: Array, mask: Mask) -> list[Mask]:
     cells = position[chosen]
     order = np.argsort(cells, kind="stable")
     ordered = cells[order]
-    starts = np.r_[True, ordered[1:] != ordered[:-1]]
+    starts = np.ones(len(ordered), dtype=np.bool_)
+    starts[1:] = ordered[1:] != ordered[:-1]
     first = np.maximum.accumulate(np.where(starts, np.arange(len(ordered)), 0))
     rank = np.empty(len(ordered), dtype=np.int64)
     rank[order] = np.arange(len(ordered)) - first
     out: list[Mask] = []
-    for turn in range(int(rank.max()) + 1):
+    for turn in range(int(rank.max(initial=-1)) + 1):
         part = np.zeros_like(mask)
         part[chosen[rank == turn]] = True
         out.append(part)

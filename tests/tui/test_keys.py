@@ -421,7 +421,7 @@ async def test_the_palette_offers_every_action_and_runs_it():
 
 
 async def test_the_footer_names_its_keys():
-    async with opened() as (app, pilot):
+    async with opened() as (app, _):
         shown = {
             active.binding.id
             for active in app.screen.active_bindings.values()
