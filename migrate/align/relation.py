@@ -130,7 +130,11 @@ def relate(
     witnesses: dict[str, Witness] = {}
     if any(elements.size for elements in differing.values()):
         sides = ((cuda, cuda_sizes, cuda_tensors), (nki, nki_sizes, nki_tensors))
-        witnesses = _witnesses(sides, binding, make, differing, meter)
+        known = {
+            name: _knowable(name, elements, (cuda_means, nki_means))
+            for name, elements in differing.items()
+        }
+        witnesses = _witnesses(sides, binding, make, known, meter)
     outputs = tuple(
         _output(tensor, cuda_means, nki_means, differing.get(tensor.name), witnesses)
         for tensor in binding.outputs
@@ -182,6 +186,23 @@ def _understood(output: str, means: Meaning) -> bool:
         for piece in form.pieces
         for part in walk(piece.form)
     )
+
+
+def _knowable(
+    output: str, elements: NDArray[np.int64], both: tuple[Meaning, Meaning]
+) -> NDArray[np.int64]:
+    """The elements in which nothing is unknown on either side: only they can refute."""
+    for means in both:
+        if not elements.size or means.clear(output):
+            continue
+        pieces = means.pieces(output, elements)
+        kept = [
+            _flat(piece, means.shapes[output])
+            for piece in pieces
+            if not any(isinstance(form, Unknown | Hashed) for form in walk(piece.form))
+        ]
+        elements = np.sort(np.concatenate(kept)) if kept else elements[:0]
+    return elements
 
 
 def _mismatches(
@@ -265,7 +286,7 @@ def _witnesses(
     differing: Mapping[str, NDArray[np.int64]],
     meter: Meter,
 ) -> dict[str, Witness]:
-    """An element of each differing output on which float64 evaluation differs."""
+    """An element of each output, of those given, on which float64 evaluation differs."""
     found: dict[str, Witness] = {}
     wanted = {name for name, elements in differing.items() if elements.size}
     for family in FAMILIES:
@@ -277,9 +298,10 @@ def _witnesses(
             left, right = (result[name] for result in results)
             if left.shape != right.shape:
                 continue
-            different = np.flatnonzero(_different(left, right))
-            if different.size:
-                cell = int(different[0])
+            elements = differing[name]
+            different = _different(left[elements], right[elements])
+            if different.any():
+                cell = int(elements[np.flatnonzero(different)[0]])
                 index = tuple(int(i) for i in np.unravel_index(cell, tensor.shape))
                 found[name] = Witness(
                     found_by="evaluation",

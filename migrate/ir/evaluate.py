@@ -653,7 +653,10 @@ class _Run:
                 conditions.append(self.values[mask])
             else:
                 ok = ok & truth
-        shape = np.broadcast_shapes(np.shape(flat), np.shape(ok), np.shape(value))
+        # Points that all combine the same number into one cell still do so each.
+        spread = self.extents if combine is not None else ()
+        given = (np.shape(array) for array in (flat, ok, value, *conditions))
+        shape = np.broadcast_shapes(*given, spread)
         if combine is not None:
             # Every point adds its own, also where no operand tells the points apart.
             shape = np.broadcast_shapes(shape, self.extents)

@@ -17,7 +17,7 @@ The result is exact at the sizes it was taken at, and says nothing about others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -101,7 +101,13 @@ def meaning(
         for buffer in kernel.buffers
         if buffer.name in bound and buffer.role in {"in", "inout"}
     }
-    terms = Terms(content, meter)
+    terms = Terms(content, meter, keep=False)
+
+    def logged() -> Terms:
+        kept = Terms(content, meter)
+        evaluate(kernel, sizes, kept, meter=meter)
+        return kept
+
     evaluation = evaluate(kernel, sizes, terms, meter=meter)
     ids = {
         bound[name].name: _logical(evaluation.outputs[name], bound[name], terms)
@@ -115,7 +121,7 @@ def meaning(
     }
     shapes = {tensor.name: tensor.shape for tensor in bound.values()}
     outputs = {name: bound[name] for name in evaluation.outputs if name in bound}
-    return Meaning(evaluation, ids, writers, shapes, terms, meter, outputs)
+    return Meaning(evaluation, ids, writers, shapes, terms, logged, meter, outputs)
 
 
 class Meaning:
@@ -135,10 +141,14 @@ class Meaning:
         writers: dict[str, NDArray[np.int32]],
         shapes: dict[str, tuple[int, ...]],
         made: Terms,
+        logged: Callable[[], Terms],
         meter: Meter,
         tensors: Mapping[str, Tensor],
     ) -> None:
-        """`tensors` maps the output buffers to their logical tensors."""
+        """`logged` evaluates again, keeping the log that `made` has not.
+
+        `tensors` maps the output buffers to their logical tensors.
+        """
         self.evaluation = evaluation
         self.terms = terms
         self.writers = writers
@@ -147,6 +157,7 @@ class Meaning:
         self._tensors = {tensor.name: tensor for tensor in tensors.values()}
         self._buffers = {tensor.name: buffer for buffer, tensor in tensors.items()}
         self._made = made
+        self._again = logged
         self._meter = meter
         self._reader: Reader | None = None
         self._read: set[str] = set()
@@ -202,16 +213,20 @@ class Meaning:
     def reader_of(self, tensor: str, element: int) -> Op | None:
         """The first op that loads an element of an input, if any does."""
         term = element_terms(tensor, np.array([element], np.int64))[0]
-        for op, ids in self._made.reads:
+        for op, ids in self._logged.reads:
             if bool((ids == term).any()):
                 return op
         return None
+
+    @cached_property
+    def _logged(self) -> Terms:
+        return self._again()
 
     def _reading(self, outputs: set[str]) -> Reader:
         """A reader that knows at least these outputs."""
         if self._reader is None or not outputs <= self._read:
             self._read |= outputs
-            self._reader = Reader(self._made.log, self.shapes, self._meter)
+            self._reader = Reader(self._logged.log, self.shapes, self._meter)
             wanted = [self.terms[name].reshape(-1) for name in sorted(self._read)]
             self._reader.read(np.concatenate(wanted or [_EMPTY]))
         return self._reader

@@ -178,7 +178,8 @@ class Reader:
         neutral = neutral_term(operator)
         done: list[tuple[Numbers, Ids, Numbers]] = []
         while parents.size:
-            self.meter.step(parents.size // 16 + 1)
+            # A level costs some twenty array operations, however few operands it has.
+            self.meter.step(parents.size // 8 + 256)
             which, rows = self.lookup(children)
             opened = inner[which]
             kept = ~opened & (children != neutral)

@@ -96,13 +96,20 @@ class Terms:
     """Numbers as canonical terms over the elements of the inputs.
 
     `leaves` maps a buffer to the logical tensor it holds and, where it is not row-major,
-    the logical element of each of its cells (-1: a cell with no logical element).
+    the logical element of each of its cells (-1: a cell with no logical element).  Without
+    `keep` the log has only what is unknown or undefined: enough to compare terms, not to
+    read expressions back.
     """
 
     def __init__(
-        self, leaves: Mapping[str, tuple[str, NDArray[np.int64] | None]], meter: Meter
+        self,
+        leaves: Mapping[str, tuple[str, NDArray[np.int64] | None]],
+        meter: Meter,
+        *,
+        keep: bool = True,
     ) -> None:
         self._leaves = leaves
+        self._keep = keep
         self._meter = meter
         self.log: list[Made] = []
         self.used: set[str] = set()
@@ -142,7 +149,7 @@ class Terms:
         return ids.copy()
 
     def loaded(self, buffer: Buffer, value: Array, op: Op) -> None:
-        if buffer.name in self._leaves:
+        if self._keep and buffer.name in self._leaves:
             self.reads.append((op, value))
 
     def apply(self, operator: str, args: Sequence[Array], op: Op) -> Array:
@@ -483,6 +490,8 @@ class Terms:
         numbers: NDArray[np.float64] | None = None,
     ) -> Ids:
         self._meter.step(max(1, ids.size // 64))
+        if not self._keep and operator not in {"opaque", "undefined"}:
+            return ids
         self._meter.take(ids.nbytes + sum(arg.nbytes for arg in args if arg.base is None))
         self.log.append(Made(operator, ids, args, span, tensor, numbers))
         return ids
