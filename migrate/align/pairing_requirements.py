@@ -262,7 +262,7 @@ class Judge:
             if buffer.space is not Space.ONCHIP:
                 continue
             size = buffer.dtype.bytes
-            for extent in buffer.shape[1:]:
+            for extent in buffer.shape[buffer.instances + 1 :]:
                 size *= extent.constant or 1
             if size > most:
                 return Answer(False, f"{buffer.name} takes {size:,} bytes a partition of {most:,}")

@@ -14,6 +14,7 @@ Two outputs are equal if their forms are: spans are not compared.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -95,10 +96,20 @@ class Element:
         return f"{self.tensor}[{', '.join(map(str, self.index))}]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Number:
+    """A number.  NaN is equal to itself here: it is the same expression."""
+
     value: float
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Number):
+            return NotImplemented
+        return self.value == other.value or (math.isnan(self.value) and math.isnan(other.value))
+
+    def __hash__(self) -> int:
+        return hash(str(self.value))
 
     def __str__(self) -> str:
         short = f"{self.value:g}"

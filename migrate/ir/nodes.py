@@ -68,7 +68,11 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Storage with a shape in elements, row-major."""
+    """Storage with a shape in elements, row-major.
+
+    The first `instances` dimensions number the copies that iterations or blocks have of
+    their own: they are not storage that exists at once.
+    """
 
     name: str
     shape: tuple[Index, ...]
@@ -76,6 +80,7 @@ class Buffer:
     space: Space
     role: Role
     span: Span
+    instances: int = 0
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -63,7 +63,8 @@ def declare(program: Program, folder: Folder, found: Specialization) -> None:
             role = "out"
         name = program.names[allocation] = program.unique(first.name)
         shape, space = _shape(allocation, program.sizes), _SPACES[first.memory]
-        program.declare(Buffer(name, shape, first.dtype, space, role, first.site.span))
+        copies = len(allocation.trips)
+        program.declare(Buffer(name, shape, first.dtype, space, role, first.site.span, copies))
 
 
 def _shape(allocation: AllocationNode, sizes: Mapping[str, int]) -> tuple[Index, ...]:

@@ -264,7 +264,7 @@ def lines(draw, limits: dict[str, int], *, index: bool) -> Line:
 
 @st.composite
 def expressions(draw, limits: dict[str, int], depth: int, *, numbers=True, exact=False) -> Expr:
-    """`exact`: nothing that rounds is computed from numbers alone."""
+    """`exact`: nothing that rounds is computed from numbers alone (x / x is the number 1)."""
     kinds = ["in", "in", "in"]
     if numbers:
         kinds += ["number", "at"]
@@ -279,10 +279,10 @@ def expressions(draw, limits: dict[str, int], depth: int, *, numbers=True, exact
         case "at":
             return At(draw(lines(limits, index=True)))
         case "unary":
-            operator = draw(st.sampled_from(UNARY))
+            operator = draw(st.sampled_from([o for o in UNARY if not exact or o != "reciprocal"]))
             return Apply(operator, (draw(smaller if operator in EXACT else rounding),))
         case "binary":
-            operator = draw(st.sampled_from(BINARY))
+            operator = draw(st.sampled_from([o for o in BINARY if not exact or o != "divide"]))
             given = smaller if operator in EXACT else rounding
             return Apply(operator, (draw(given), draw(given)))
         case "where":

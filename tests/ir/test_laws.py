@@ -55,7 +55,6 @@ from tests.ir.build import (
     ver,
 )
 
-
 TRUTHS = ("less", "greater", "equal", "less_equal", "not_equal")
 
 

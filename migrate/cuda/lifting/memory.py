@@ -192,6 +192,7 @@ class Memory(Base):
         extent = size if size is not None else Index.of(scalars_in(kind))
         unique = self.unique(name)
         shape = (*(axis.extent for axis in axes), extent)
-        buffer = Buffer(unique, shape, scalar.dtype, space, "scratch", self.at(span))
+        copies = len(axes)
+        buffer = Buffer(unique, shape, scalar.dtype, space, "scratch", self.at(span), copies)
         self.add_buffer(buffer, scalar, tuple(Index.axis(axis.name) for axis in axes))
         return unique
