@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test check facts clean
 
 demo: $(VENV)/.installed
-	@if [ -t 0 ] && [ -t 1 ]; then \
+	@if [ -t 0 ] && [ -t 1 ] && [ -t 2 ]; then \
 	  $(BIN)/migrate review samples/vector_add/case.toml; \
 	else \
 	  $(BIN)/migrate diff samples/vector_add/case.toml; \

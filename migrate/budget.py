@@ -8,7 +8,8 @@ A `Budget` is the allowance; a `Meter` is one run's use of it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -68,6 +69,15 @@ class Meter:
         if self.steps >= self._next_look:
             self._next_look = self.steps + self._LOOK_EVERY
             self.look()
+
+    @contextmanager
+    def scratch(self) -> Iterator[None]:
+        """Bytes taken inside are given back at the end: nothing made there stays alive."""
+        before = self.bytes
+        try:
+            yield
+        finally:
+            self.bytes = before
 
     def look(self) -> None:
         """Check what is not counted: the clock and the cancel flag."""

@@ -11,7 +11,7 @@ Both IRs are read as canonical terms over the same logical tensors.  An output i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -22,7 +22,7 @@ from migrate.align.binding import Binding, BoundTensor, logical_tensors
 from migrate.align.difference import Difference, differences, similarity
 from migrate.budget import Meter
 from migrate.ir.evaluate import Trouble, evaluate
-from migrate.ir.forms import Element, Form, Hashed, Missing, Piece, Table, Unknown, walk
+from migrate.ir.forms import Element, Form, Missing, Piece, Table, Unknown, walk
 from migrate.ir.nodes import Kernel, Op
 from migrate.ir.normal import Meaning, Tensor, meaning
 from migrate.ir.reals import Reals
@@ -38,8 +38,11 @@ Make: TypeAlias = "Callable[[Binding, Inputs], Mapping[str, NDArray[np.generic]]
 FAMILIES = ("normal", "uniform", "int")
 """Input families tried for a witness, in order."""
 
-_SAMPLE = 64
-"""Elements looked at where one of a kind tells of all."""
+_FEW = 96
+"""Elements of a group whose expressions are read."""
+
+_MANY = 2048
+"""Elements among which a witness is looked for where some are not understood."""
 
 _SAME = 1e-6
 """Relative difference below which two float64 evaluations count as equal."""
@@ -49,13 +52,16 @@ _SAME = 1e-6
 class Mismatch:
     """Elements of one output whose two expressions differ in the same way.
 
-    `elements` are flat and ascending; `cuda_op` and `nki_op` are the ops that wrote them
+    There are about `count` of them; `elements`, if `sampled`, are only those looked at.  They
+    are flat and ascending; `cuda_op` and `nki_op` are the ops that wrote them
     last, `reads` the NKI ops that load the elements a `Difference` is about.  `overwritten`:
     the NKI kernel had the right expression there, and then wrote another one over it.
     """
 
     output: str
     elements: NDArray[np.int64]
+    count: int
+    sampled: bool
     differences: tuple[Difference, ...]
     cuda_op: Op | None
     nki_op: Op | None
@@ -113,6 +119,19 @@ def relate(
     `make` makes the input arrays of a family, by tensor name.  Raises
     `ir.evaluate.Unevaluable` and `budget.Exhausted`.
     """
+    with meter.scratch():
+        return _related(cuda, nki, binding, make, cuda_sizes, nki_sizes, meter)
+
+
+def _related(
+    cuda: Kernel,
+    nki: Kernel,
+    binding: Binding,
+    make: Make,
+    cuda_sizes: Mapping[str, int],
+    nki_sizes: Mapping[str, int],
+    meter: Meter,
+) -> Relation:
     cuda_tensors = logical_tensors(binding, cuda, "cuda")
     nki_tensors = logical_tensors(binding, nki, "nki")
     cuda_means = meaning(cuda, cuda_sizes, cuda_tensors, meter=meter)
@@ -163,7 +182,7 @@ def _output(
     mismatches = tuple(_mismatches(tensor, cuda, nki, differing))
     total = max(tensor.size, 1)
     agreeing = 1.0 - differing.size / total
-    alike = agreeing + sum(m.likeness * m.elements.size for m in mismatches) / total
+    alike = agreeing + sum(m.likeness * m.count for m in mismatches) / total
     status: Status
     if witness is not None:
         status = "refuted"
@@ -182,7 +201,7 @@ def _understood(output: str, means: Meaning) -> bool:
         return True
     form = means.form.output(output)
     return form is not None and not any(
-        isinstance(part, Unknown | Hashed) or (isinstance(part, Missing) and part.used)
+        isinstance(part, Unknown) or (isinstance(part, Missing) and part.used)
         for piece in form.pieces
         for part in walk(piece.form)
     )
@@ -195,11 +214,12 @@ def _knowable(
     for means in both:
         if not elements.size or means.clear(output):
             continue
+        elements = _sample(elements, _MANY)
         pieces = means.pieces(output, elements)
         kept = [
             _flat(piece, means.shapes[output])
             for piece in pieces
-            if not any(isinstance(form, Unknown | Hashed) for form in walk(piece.form))
+            if not any(isinstance(form, Unknown) for form in walk(piece.form))
         ]
         elements = np.sort(np.concatenate(kept)) if kept else elements[:0]
     return elements
@@ -208,20 +228,27 @@ def _knowable(
 def _mismatches(
     tensor: BoundTensor, cuda: Meaning, nki: Meaning, differing: NDArray[np.int64]
 ) -> list[Mismatch]:
-    """Differing elements, grouped by the shapes of both expressions."""
+    """Differing elements, grouped by who wrote them and by the shapes of both expressions."""
+    groups = _groups(tensor.name, cuda, nki, differing)
+    samples = [_sample(group, _FEW) for group in groups]
+    if not groups:
+        return []
+    every = np.unique(np.concatenate(samples))
+    cuda.consider({tensor.name: every})
+    nki.consider({tensor.name: every})
     found: list[Mismatch] = []
-    if not differing.size:
-        return found
-    for piece in cuda.pieces(tensor.name, differing):
-        inside = _flat(piece, tensor.shape)
-        for other in nki.pieces(tensor.name, inside):
-            elements = _flat(other, tensor.shape)
-            (mine,) = cuda.pieces(tensor.name, elements)
+    for group, sample in zip(groups, samples, strict=True):
+        parts = list(_parts(tensor, cuda, nki, sample))
+        for mine, other, elements in parts:
+            alone = len(parts) == 1
+            count = group.size if alone else round(group.size * elements.size / sample.size)
             parted = differences(mine.form, other.form)
             found.append(
                 Mismatch(
                     output=tensor.name,
-                    elements=elements,
+                    elements=group if alone else elements,
+                    count=count,
+                    sampled=not alone and sample.size < group.size,
                     differences=parted,
                     cuda_op=_writer(cuda, tensor.name, int(elements[0])),
                     nki_op=_writer(nki, tensor.name, int(elements[0])),
@@ -229,12 +256,47 @@ def _mismatches(
                     likeness=similarity(mine.form, other.form),
                     overwritten=nki.once_held(
                         tensor.name,
-                        elements[:_SAMPLE],
-                        cuda.terms[tensor.name].reshape(-1)[elements[:_SAMPLE]],
+                        elements,
+                        cuda.terms[tensor.name].reshape(-1)[elements],
                     ),
                 )
             )
     return found
+
+
+def _groups(
+    output: str, cuda: Meaning, nki: Meaning, differing: NDArray[np.int64]
+) -> list[NDArray[np.int64]]:
+    """Elements that the same ops of both sides wrote last (or none did)."""
+    if not differing.size:
+        return []
+    left = cuda.writers[output].reshape(-1)[differing]
+    right = nki.writers[output].reshape(-1)[differing]
+    keys = left.astype(np.int64) * (int(right.max()) + 2) + right + 1
+    order = np.argsort(keys, kind="stable")
+    bounds = np.flatnonzero(np.diff(keys[order])) + 1
+    groups = [differing[part] for part in np.split(order, bounds)]
+    return sorted(groups, key=lambda group: int(group[0]))
+
+
+def _parts(
+    tensor: BoundTensor, cuda: Meaning, nki: Meaning, sample: NDArray[np.int64]
+) -> Iterator[tuple[Piece, Piece, NDArray[np.int64]]]:
+    """The expressions of both sides over the elements on which each is one expression."""
+    for piece in cuda.pieces(tensor.name, sample):
+        for other in nki.pieces(tensor.name, _flat(piece, tensor.shape)):
+            elements = _flat(other, tensor.shape)
+            (mine,) = cuda.pieces(tensor.name, elements)
+            yield mine, other, elements
+
+
+def _sample(elements: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """The first and last of many elements and some between, near one another and far apart."""
+    if elements.size <= most:
+        return elements
+    half = most // 2
+    spread = np.linspace(0, elements.size - 1, half).astype(np.int64)
+    return np.asarray(elements[np.unique(np.concatenate([np.arange(half), spread]))])
 
 
 def _flat(piece: Piece, shape: tuple[int, ...]) -> NDArray[np.int64]:

@@ -38,9 +38,9 @@ def run(arguments: list[str]) -> int:
     )
     options = parser.parse_args(arguments)
     asked = subjects(parser, options)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+    if not interactive():
         print(
-            "migrate review: needs a terminal on standard input and output;"
+            "migrate review: needs a terminal on standard input, output and error;"
             " 'migrate diff' writes the same as a report",
             file=sys.stderr,
         )
@@ -59,6 +59,13 @@ def run(arguments: list[str]) -> int:
         print(error.message, file=sys.stderr)
         return error.code
     return app.return_code or OK
+
+
+def interactive() -> bool:
+    """Whether there is a terminal to draw on and to read keys from."""
+    # Textual reads from standard input and draws on standard error.
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return all(stream.isatty() for stream in streams) and os.environ.get("TERM") != "dumb"
 
 
 def texts(asked: Subjects) -> tuple[Source, Source]:

@@ -25,7 +25,10 @@ _MAX_DEPTH = 40
 
 @dataclass(frozen=True, slots=True)
 class Constant:
+    """A number; `name` is the host variable it was read from, which equality ignores."""
+
     value: int
+    name: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Launch:
 
     `grid` and `block` are (x, y, z); `shared` is in bytes.  `arguments` pairs the kernel's
     parameters in order with expressions (`NotRead` for what is no integer, its text kept).
+    `template` are the template arguments as written, `template_values` the same read.
     """
 
     kernel: str
@@ -69,6 +73,7 @@ class Launch:
     arguments: tuple[HostExpression, ...]
     function: str
     span: Span
+    template_values: tuple[HostExpression, ...] = ()
 
 
 def launches(program: Program) -> tuple[Launch, ...]:
@@ -215,11 +220,11 @@ def _launch(node: Node, program: Program) -> Launch | None:
     arguments = node.child_by_field_name("arguments")
     if function is None or configuration is None:
         return None
-    template: tuple[str, ...] = ()
+    template_nodes: list[Node] = []
     name_node = function
     if function.type == "template_function":
         listed = function.child_by_field_name("arguments")
-        template = tuple(program.text(c) for c in listed.named_children) if listed else ()
+        template_nodes = listed.named_children if listed is not None else []
         name_node = function.child_by_field_name("name") or function
     enclosing: Node | None = node
     while enclosing is not None and enclosing.type not in (
@@ -245,13 +250,14 @@ def _launch(node: Node, program: Program) -> Launch | None:
     ]
     return Launch(
         kernel=program.text(name_node).rsplit("::", 1)[-1],
-        template=template,
+        template=tuple(program.text(child) for child in template_nodes),
         grid=_dimensions(parts[0], host, 0),
         block=_dimensions(parts[1], host, 0),
         shared=_read(parts[2], host, 0) if len(parts) > 2 else Constant(0),
         arguments=tuple(_read(child, host, 0) for child in listed_arguments),
         function=owner,
         span=program.span(node),
+        template_values=tuple(_read(child, host, 0) for child in template_nodes),
     )
 
 
@@ -415,16 +421,29 @@ def _name(name: str, host: _Host, depth: int) -> HostExpression:
             return NotRead(name)
         if value.type in ("argument_list", "initializer_list") and value.named_child_count == 1:
             value = value.named_children[0]
-        return _read(value, _at(host, declared), depth + 1)
+        return _called(name, _read(value, _at(host, declared), depth + 1))
     variable = host.program.variables.get(name)
     if variable is not None:
         value = variable.declarator.child_by_field_name("value")
-        return _read(value, _Host(host.program), depth + 1) if value is not None else NotRead(name)
+        if value is None:
+            return NotRead(name)
+        return _called(name, _read(value, _Host(host.program), depth + 1))
     if name in host.program.enumerators:
         base, offset = host.program.enumerators[name]
         start = _read(base, _Host(host.program), depth + 1) if base is not None else Constant(0)
         return Constant(start.value + offset) if isinstance(start, Constant) else NotRead(name)
     return Symbol(name)
+
+
+def _called(name: str, value: HostExpression) -> HostExpression:
+    """The value under the name of the variable that holds it first."""
+    match value:
+        case Constant(name=""):
+            return replace(value, name=name)
+        case Operation() if (known := evaluate(value, {})) is not None:
+            return Constant(known, name)
+        case _:
+            return value
 
 
 def _size(node: Node, host: _Host) -> HostExpression:

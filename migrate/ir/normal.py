@@ -108,7 +108,8 @@ def meaning(
         evaluate(kernel, sizes, kept, meter=meter)
         return kept
 
-    evaluation = evaluate(kernel, sizes, terms, meter=meter)
+    with meter.scratch():
+        evaluation = evaluate(kernel, sizes, terms, meter=meter)
     ids = {
         bound[name].name: _logical(evaluation.outputs[name], bound[name], terms)
         for name in evaluation.outputs
@@ -160,7 +161,7 @@ class Meaning:
         self._again = logged
         self._meter = meter
         self._reader: Reader | None = None
-        self._read: set[str] = set()
+        self._considered: dict[str, Numbers] = {}
 
     def clear(self, output: str) -> bool:
         """Whether an output certainly depends on nothing unknown or undefined.
@@ -177,19 +178,35 @@ class Meaning:
     @cached_property
     def form(self) -> NormalForm:
         """Every output as tensor expressions."""
-        reader = self._reading(set(self.terms))
+        everything = {n: np.arange(t.size, dtype=np.int64) for n, t in self.terms.items()}
+        self.consider(everything)
         return NormalForm(
             tuple(
-                OutputForm(name, self.shapes[name], reader.pieces(ids, self.shapes[name]))
-                for name, ids in sorted(self.terms.items())
+                OutputForm(name, self.shapes[name], self.pieces(name, everything[name]))
+                for name in sorted(self.terms)
             ),
             self.rewrites,
         )
 
+    def consider(self, elements: Mapping[str, Numbers]) -> None:
+        """Read back some elements (flat, ascending) of some outputs, and no others.
+
+        Reading what will be asked for at once is cheaper than reading it bit by bit.
+        """
+        self._considered = dict(elements)
+        self._reader = None
+
     def pieces(self, output: str, elements: Numbers) -> tuple[Piece, ...]:
         """The expressions of some elements (flat, ascending) of an output."""
-        reader = self._reading({output})
-        return reader.pieces(self.terms[output], self.shapes[output], elements)
+        known = self._considered.get(output)
+        if known is None or not np.isin(elements, known).all():
+            wider = elements if known is None else np.union1d(known, elements)
+            self.consider({**self._considered, output: wider})
+        if self._reader is None:
+            wanted = [self.terms[name].reshape(-1)[e] for name, e in self._considered.items()]
+            self._reader = Reader(self._logged.log, self.shapes, self._meter)
+            self._reader.read(np.concatenate(wanted or [_EMPTY]))
+        return self._reader.pieces(self.terms[output], self.shapes[output], elements)
 
     def once_held(self, output: str, elements: Numbers, terms: Ids) -> bool:
         """Whether each of some elements had the given term at some time, if not at the end."""
@@ -221,15 +238,6 @@ class Meaning:
     @cached_property
     def _logged(self) -> Terms:
         return self._again()
-
-    def _reading(self, outputs: set[str]) -> Reader:
-        """A reader that knows at least these outputs."""
-        if self._reader is None or not outputs <= self._read:
-            self._read |= outputs
-            self._reader = Reader(self._logged.log, self.shapes, self._meter)
-            wanted = [self.terms[name].reshape(-1) for name in sorted(self._read)]
-            self._reader.read(np.concatenate(wanted or [_EMPTY]))
-        return self._reader
 
 
 _EMPTY = np.zeros(0, np.uint64)

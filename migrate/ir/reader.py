@@ -32,7 +32,8 @@ from migrate.ir.forms import (
     Unknown,
     Varying,
 )
-from migrate.ir.hashing import Ids
+from migrate.ir.hashing import Ids, Places
+from migrate.ir.literals import canonical
 from migrate.ir.reals import real
 from migrate.ir.terms import COMMUTATIVE_ONLY, GROUPS, IDEMPOTENT, INVERSES, Made, neutral_term
 from migrate.source import Span
@@ -92,6 +93,8 @@ class Reader:
         first = np.ones(ids.size, bool)
         first[1:] = ids[1:] != ids[:-1]
         self.logged = ids[first]
+        self.places = Places(self.logged)
+        self.standing = np.zeros(0, np.int64)
         where = order[first]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         self.logged_made = np.searchsorted(starts, where, side="right") - 1
@@ -109,15 +112,19 @@ class Reader:
 
     def lookup(self, ids: Ids) -> tuple[Numbers, Numbers]:
         """The logged operation and row that first made each term."""
-        places = np.searchsorted(self.logged, ids)
+        places = self.places.of(ids)
         return self.logged_made[places], self.logged_row[places]
+
+    def place(self, ids: Ids) -> Numbers:
+        """The positions of described terms in `known`."""
+        return np.asarray(self.standing[self.places.of(ids)])
 
     # -- down -----------------------------------------------------------------------
 
     def read(self, roots: Ids) -> None:
         """Describe some logged terms and all they are made of."""
         wanted = np.zeros(self.logged.size, bool)
-        wanted[np.searchsorted(self.logged, roots)] = True
+        wanted[self.places.of(roots)] = True
         by_made = np.argsort(self.logged_made, kind="stable")
         bounds = np.searchsorted(self.logged_made[by_made], np.arange(len(self.log) + 1))
         # What a term is made of was logged before it.
@@ -129,14 +136,15 @@ class Reader:
             self.meter.step(places.size // 16 + 1)
             group = self.group(made, self.logged_row[places], self.logged[places])
             self.groups.append(group)
-            wanted[np.searchsorted(self.logged, group.children)] = True
+            wanted[self.places.of(group.children)] = True
         self.known = self.logged[wanted]
+        self.standing = np.cumsum(wanted) - 1
         self.skeleton_of = np.full(self.known.size, -1, np.int64)
         self.row_of = np.full(self.known.size, -1, np.int64)
         constants = [g.ids.size for g in self.groups if self.log[g.made].operator == "constant"]
         self.many_numbers = sum(constants) > MAX_NUMBERS
         for group in reversed(self.groups):
-            group.places = np.searchsorted(self.known, group.ids)
+            group.places = self.place(group.ids)
             self.describe(group)
 
     def group(self, made: int, rows: Numbers, ids: Ids) -> _Group:
@@ -226,7 +234,7 @@ class Reader:
                 self.assign(group.places, skeleton, places)
             case "constant":
                 assert entry.numbers is not None
-                self.describe_numbers(group, entry.numbers[rows])
+                self.describe_numbers(group, canonical(entry.numbers[rows]))
             case "missing" | "undefined" | "opaque":
                 skeleton = self.skeleton(entry.operator, "", (), 0, 0, entry.span)
                 self.assign(group.places, skeleton, np.zeros((len(rows), 0), np.int64))
@@ -249,7 +257,7 @@ class Reader:
 
     def describe_operation(self, group: _Group, entry: Made) -> None:
         operator = INVERSES.get(entry.operator, entry.operator)
-        places = np.searchsorted(self.known, group.children)
+        places = self.place(group.children)
         skeletons, rows = self.skeleton_of[places], self.row_of[places]
         parents, powers = group.parents, group.powers
         combining = operator in GROUPS
@@ -392,7 +400,7 @@ class Reader:
             elements = np.arange(ids.size, dtype=np.int64)
         if not elements.size:
             return ()
-        places = np.searchsorted(self.known, ids[elements])
+        places = self.place(ids[elements])
         skeletons, rows = self.skeleton_of[places], self.row_of[places]
         pieces: list[Piece] = []
         for number in np.unique(skeletons):
@@ -454,7 +462,10 @@ def combined(operator: str, numbers: Sequence[tuple[float, int]]) -> float:
     with np.errstate(all="ignore"):
         match operator:
             case "add":
-                return math.fsum(number * power for number, power in numbers)
+                products = [number * power for number, power in numbers]
+                if all(map(math.isfinite, products)):
+                    return math.fsum(products)
+                return float(np.sum(products))
             case "multiply":
                 total = 1.0
                 for number, power in sorted(numbers):

@@ -348,6 +348,12 @@ class Terms:
         shape = np.broadcast_shapes(*(np.shape(arg) for arg in args))
         found: NDArray[np.bool_] = np.array(np.broadcast_to(then == otherwise, shape))
         ids: Ids = np.array(np.where(found, then, np.uint64(0)))
+        for arg in (then, otherwise):
+            # A cell that nobody wrote may be what a condition keeps; no result computed from it.
+            gone = np.asarray(self.unwritten(arg) & (arg != self.missing))
+            if gone.any():
+                ids = np.array(np.where(gone & ~found, arg, ids))
+                found = np.asarray(found | gone)
         known = self._literals.known(condition)
         if known is not None:
             number = self._numbers_of(condition, known)
@@ -416,7 +422,7 @@ class Terms:
             return self._numbers(numbers)
         plain = np.isfinite(numbers)
         result = np.where(plain, ids, self._numbers(np.where(plain, 0.0, numbers)))
-        self._learn(ids[plain], canonical(numbers[plain]))
+        self._learn(ids[plain], numbers[plain])
         return result
 
     def _plain(self, operator: str) -> str:
@@ -430,11 +436,12 @@ class Terms:
     # -- numbers --------------------------------------------------------------------
 
     def _number(self, number: float) -> Ids:
-        return self._numbers(np.asarray(number, np.float64))
+        return self._numbers(canonical(np.asarray(number, np.float64)))
 
     def _numbers(self, numbers: NDArray[np.float64]) -> Ids:
-        numbers = canonical(numbers)
-        ids = self._literals.terms(numbers)
+        """The terms of numbers; what is computed from them starts from all their digits."""
+        numbers = np.asarray(numbers) + 0.0
+        ids = self._literals.terms(canonical(numbers))
         self._learn(ids, numbers)
         return ids
 

@@ -38,8 +38,8 @@ def problems(kernel: Kernel) -> tuple[str, ...]:
 
     Checked: every value and version is defined once and before its use, in a scope that
     is still open; indices have the rank of their buffer and name only axes in scope and
-    sizes of the kernel; operators exist with that number of arguments; stores follow
-    the versions of one buffer.
+    sizes of the kernel; operators exist with that number of arguments; stores, loops and
+    branches follow the versions of one buffer.
     """
     checker = _Checker(kernel)
     known: set[Carried] = {Version(buffer.name, 0) for buffer in kernel.buffers}
@@ -83,6 +83,7 @@ class _Checker:
                 self.predicate(where, op, inner)
                 scope = set(known)
                 for carried in state:
+                    self.alike(op, carried.result, carried.initial, carried.inner, carried.next)
                     self.use(carried.initial, op, known)
                     self.define(carried.inner, op, scope)
                 self.block(body, scope, inner)
@@ -97,6 +98,7 @@ class _Checker:
                 self.block(body, then, axes)
                 self.block(otherwise, other, axes)
                 for merge in merges:
+                    self.alike(op, merge.result, merge.then, merge.otherwise)
                     self.use(merge.then, op, then)
                     self.use(merge.otherwise, op, other)
             case (
@@ -108,7 +110,8 @@ class _Checker:
                 scope = set(known)
                 self.block(body, scope, inner)
                 for used in operands(op):
-                    self.use(used, op, scope)
+                    # What it starts from is there before its points are.
+                    self.use(used, op, known if used == op.initial else scope)
             case _:
                 for used in operands(op):
                     self.use(used, op, known)
@@ -151,11 +154,20 @@ class _Checker:
         if used not in known:
             self.found.append(f"{used} is used before it is made, or out of scope: {render_op(op)}")
 
+    def alike(self, op: Op, *carried: Carried) -> None:
+        """What is one thing at several places is a value everywhere, or one buffer."""
+        kinds = {c.buffer if isinstance(c, Version) else None for c in carried}
+        if len(kinds) > 1:
+            names = ", ".join(map(str, carried))
+            self.found.append(f"{names} are not one thing: {render_op(op)}")
+
     def axes(self, own: tuple[Axis, ...], op: Op, axes: frozenset[str]) -> frozenset[str]:
         inner = axes
         for axis in own:
             if axis.name in inner:
                 self.found.append(f"axis {axis.name} is bound twice at {render_op(op)}")
+            if axis.name in self.sizes:
+                self.found.append(f"{axis.name} is both an axis and a size: {render_op(op)}")
             self.index(axis.extent, op, inner)
             inner |= {axis.name}
         return inner

@@ -165,6 +165,7 @@ class _Lifter:
             outputs=tuple(results),
             statements=self._statements(),
             computed_at=tuple(sorted(self.sizes.items())),
+            untaken=self.found.untaken,
         )
 
     # Sums that start in a loop

@@ -46,7 +46,7 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         blame = blamed(reading, relation, mismatch)
         yield Draft(
             message=(
-                f"{described(mismatch.elements, total)} of {mismatch.output} are never written"
+                f"{described(mismatch, total)} of {mismatch.output} are never written"
                 f" at {at(relation.sizes.items())}{blame.reason}"
             ),
             side="nki",

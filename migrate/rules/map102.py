@@ -34,7 +34,7 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         total = next(t.size for t in reading.binding.outputs if t.name == mismatch.output)
         yield Draft(
             message=(
-                f"{described(mismatch.elements, total)} of {mismatch.output} are written here,"
+                f"{described(mismatch, total)} of {mismatch.output} are written here,"
                 f" which the CUDA kernel leaves as they are, at {at(relation.sizes.items())}"
             ),
             side="nki",

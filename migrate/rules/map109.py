@@ -43,7 +43,7 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         blame = overwriting(reading, mismatch)
         yield Draft(
             message=(
-                f"{described(mismatch.elements, total)} of {mismatch.output} were right and are"
+                f"{described(mismatch, total)} of {mismatch.output} were right and are"
                 f" overwritten with other results at {at(relation.sizes.items())}{blame.reason}"
             ),
             side="nki",

@@ -85,9 +85,12 @@ def witness_in(relation: Relation, mismatch: Mismatch) -> Witness | None:
     return witness if flat in mismatch.elements else None
 
 
-def described(elements: np.ndarray[tuple[int, ...], np.dtype[np.int64]], total: int) -> str:
-    """Elements in words: how many, and which if they are one range."""
+def described(mismatch: Mismatch, total: int) -> str:
+    """The elements of a mismatch in words: how many, and which if they are one range."""
+    elements = mismatch.elements
     first, last = int(elements[0]), int(elements[-1])
+    if mismatch.sampled:
+        return f"about {mismatch.count:,} of {total:,} elements (element {first:,} is one)"
     count = len(elements)
     noun = "element" if count == 1 else "elements"
     if count == total:

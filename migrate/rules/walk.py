@@ -61,8 +61,7 @@ def parted(evidence: Evidence, *whats: What) -> Iterator[Parted]:
         for reading, relation, mismatch in mismatches(evidence, what):
             total = next(t.size for t in reading.binding.outputs if t.name == mismatch.output)
             where = (
-                f"{described(mismatch.elements, total)} of {mismatch.output}"
-                f" at {at(relation.sizes.items())}"
+                f"{described(mismatch, total)} of {mismatch.output} at {at(relation.sizes.items())}"
             )
             if mismatch.overwritten:
                 continue  # what was right and then overwritten is told by MAP109

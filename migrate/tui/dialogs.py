@@ -117,13 +117,13 @@ class FilterList(Lines):
         width = self.scrollable_content_region.width
         row = self.scroll_offset.y + y
         if row >= len(VERDICTS):
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self.ground)
         word = VERDICTS[row]
         box = "[x] " if word in self.chosen.verdicts else "[ ] "
         line = (Piece(box), *verdict(word), Piece(f"{self._counts[word]:>5}", "muted"))
         over = self.line_style("cursor") if row == self.cursor else Style()
         strip = Strip(self.segments(line, over)).crop(0, width)
-        return strip.adjust_cell_length(width, self.rich_style + over)
+        return strip.adjust_cell_length(width, self.ground + over)
 
     def on_click(self, event: events.Click) -> None:
         row = self.scroll_offset.y + event.y

@@ -74,6 +74,11 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         style = self.get_component_rich_style(f"line--{name}")
         return style.without_color + Style(bgcolor=style.bgcolor)
 
+    @property
+    def ground(self) -> Style:
+        """What is behind the text."""
+        return self.get_component_rich_style("ink--text")
+
     def segments(self, line: Iterable[Piece], over: Style) -> list[Segment]:
         """A line's pieces in their inks."""
         return [
@@ -146,10 +151,8 @@ class SourceView(Lines):
         if line is None:
             if number == 1:
                 note = Piece("This text is not the one that was compared, or is gone.", "warning")
-                return Strip(self.segments((note,), Style())).adjust_cell_length(
-                    width, self.rich_style
-                )
-            return Strip.blank(width, self.rich_style)
+                return Strip(self.segments((note,), Style())).adjust_cell_length(width, self.ground)
+            return Strip.blank(width, self.ground)
         cursor = self.line_style("cursor") if line.cursor else Style()
         gutter = Strip(self.segments(line.gutter, self.line_style("gutter") + cursor))
         marked = self.line_style("marked")
@@ -166,8 +169,8 @@ class SourceView(Lines):
         )
         room = max(0, width - gutter.cell_length)
         left = self.scroll_offset.x
-        shown = code.crop(left, left + room).adjust_cell_length(room, self.rich_style + cursor)
-        return Strip.join([gutter, shown]).adjust_cell_length(width, self.rich_style)
+        shown = code.crop(left, left + room).adjust_cell_length(room, self.ground + cursor)
+        return Strip.join([gutter, shown]).adjust_cell_length(width, self.ground)
 
     def on_focus(self) -> None:
         if self.review.side != self.side:
@@ -228,7 +231,7 @@ class ConstructList(Lines):
         width = self.scrollable_content_region.width
         row = self.scroll_offset.y + y
         if row > len(self._listed):
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self.ground)
         line = (
             listing.overview_row(self.review)
             if row == 0
@@ -237,7 +240,7 @@ class ConstructList(Lines):
         over = self.line_style("cursor") if row == self.cursor else Style()
         left = self.scroll_offset.x
         strip = Strip(self.segments(line, over)).crop(left, left + width)
-        return strip.adjust_cell_length(width, self.rich_style + over)
+        return strip.adjust_cell_length(width, self.ground + over)
 
     def on_click(self, event: events.Click) -> None:
         row = self.scroll_offset.y + event.y

@@ -1,6 +1,7 @@
 """`migrate review`: before and around the application."""
 
 import asyncio
+import io
 import os
 import pty
 import select
@@ -10,7 +11,7 @@ import time
 
 import pytest
 
-from migrate.cli import OK, USAGE, main
+from migrate.cli import OK, USAGE, main, review
 from migrate.cli.common import Subjects
 from migrate.cli.review import command, compared, texts
 from migrate.source import SourceError
@@ -24,10 +25,8 @@ def sample(checkout):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Standard input and output look like a terminal."""
-    monkeypatch.setenv("TERM", "xterm")
-    for stream in (sys.stdin, sys.stdout):
-        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    """The standard streams count as a terminal."""
+    monkeypatch.setattr(review, "interactive", lambda: True)
 
 
 def test_without_a_terminal_it_is_a_sentence(sample, capsys):
@@ -38,11 +37,31 @@ def test_without_a_terminal_it_is_a_sentence(sample, capsys):
     assert shown.out == ""
 
 
-@pytest.mark.usefixtures("terminal")
-def test_a_terminal_without_cursor_movement_is_none(sample, capsys, monkeypatch):
-    monkeypatch.setenv("TERM", "dumb")
-    assert main(["review", str(sample / "case.toml")]) == USAGE
-    assert "needs a terminal" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("streams", "term", "expected"),
+    [
+        (("stdin", "stdout", "stderr"), "xterm", True),
+        (("stdin", "stdout", "stderr"), "dumb", False),
+        (("stdout", "stderr"), "xterm", False),
+        (("stdin", "stderr"), "xterm", False),
+        (("stdin", "stdout"), "xterm", False),
+    ],
+)
+def test_a_terminal_is_one_on_all_streams_that_can_move_its_cursor(
+    streams, term, expected, monkeypatch
+):
+    class Stream(io.StringIO):
+        def __init__(self, terminal):
+            super().__init__()
+            self.terminal = terminal
+
+        def isatty(self):
+            return self.terminal
+
+    monkeypatch.setenv("TERM", term)
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, Stream(name in streams))
+    assert review.interactive() == expected
 
 
 @pytest.mark.usefixtures("terminal")
@@ -157,26 +176,28 @@ def test_in_a_terminal_it_opens_and_leaves(checkout, sample):
         cwd=checkout,
         stdin=theirs,
         stdout=theirs,
-        stderr=subprocess.PIPE,
+        stderr=theirs,
         env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"},
     )
     os.close(theirs)
     seen = b""
     asked = False
-    limit = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < limit:
-        if not select.select([ours], [], [], 0.1)[0]:
-            continue
-        try:
-            seen += os.read(ours, 65536)
-        except OSError:
-            break
-        # The list stands: the comparison has come and is shown.
-        if b"output-store" in seen and not asked:
-            os.write(ours, b"q")
-            asked = True
-    _, errors = process.communicate(timeout=60)
+    with process:
+        limit = time.monotonic() + 120
+        while process.poll() is None:
+            if time.monotonic() > limit:
+                process.kill()
+            if not select.select([ours], [], [], 0.1)[0]:
+                continue
+            try:
+                seen += os.read(ours, 65536)
+            except OSError:  # the other end is closed
+                break
+            # The list stands: the comparison has come and is shown.
+            if b"output-store" in seen and not asked:
+                os.write(ours, b"q")
+                asked = True
     os.close(ours)
-    assert (process.returncode, errors) == (OK, b"")
+    assert process.returncode == OK
     assert b"blockIdx" in seen
     assert b"dma_copy" in seen

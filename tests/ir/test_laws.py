@@ -575,6 +575,11 @@ def reads_scratch(*ops, value):
             apply(v("t"), "add", v("x"), v("s")),
             apply(v("r"), "subtract", v("t"), v("t")),
         ],
+        [
+            apply(v("t"), "exp", v("s")),
+            apply(v("c", BOOL), "less", v("x"), v("x")),
+            Select(v("r"), v("c", BOOL), v("t"), v("x"), at()),
+        ],
     ],
 )
 def test_what_is_computed_from_nothing_is_undefined(ops):
