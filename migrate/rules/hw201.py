@@ -36,11 +36,13 @@ REFUSING = "refused:"
 def check(evidence: Evidence) -> Iterator[Draft]:
     for problem in evidence.problems:
         if problem.side == "nki" and problem.code.startswith(REFUSING):
+            # Of the places that decided the numbers, the last is where they come from.
+            causes = (*problem.related[::-1], problem.span)
             yield Draft(
                 message=problem.message,
                 side="nki",
-                span=problem.span,
-                related=related("nki", problem.related),
+                span=causes[0],
+                related=related("nki", causes[1:]),
             )
 
 

@@ -28,7 +28,7 @@ from migrate.rules.walk import parted
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
-    for part in parted(evidence, "expression", "extent", "unwritten-operand"):
+    for part in parted(evidence, "expression", "unwritten-operand"):
         yield Draft(
             message=(
                 f"computes {part.nki_text} where the CUDA kernel computes {part.cuda_text},"

@@ -25,7 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from migrate.ir.nodes import Cast, Kernel, walk
+from migrate.ir.nodes import Buffer, Cast, Kernel, Store, Value, walk
+from migrate.rules.places import related
 from migrate.rules.rule import Draft, Evidence, Rule
 
 
@@ -34,19 +35,32 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         if reading.nki is None or reading.cuda is None:
             continue
         allowed = _narrowest(reading.cuda)
+        tiles = _tiles(reading.nki)
         for op in walk(reading.nki.body):
             if not isinstance(op, Cast) or op.result.dtype.kind != "float":
                 continue
             roundoff = op.result.dtype.unit_roundoff
-            if op.arg.dtype.kind == "float" and roundoff > max(allowed, op.arg.dtype.unit_roundoff):
-                yield Draft(
-                    message=(
-                        f"rounds to {op.result.dtype.value}, which no value of the CUDA kernel goes"
-                        f" through"
-                    ),
-                    side="nki",
-                    span=op.span,
-                )
+            if op.arg.dtype.kind != "float" or roundoff <= max(allowed, op.arg.dtype.unit_roundoff):
+                continue
+            tile = tiles.get(op.result)
+            what = f"the tile {tile.name}" if tile is not None else "the result"
+            yield Draft(
+                message=(
+                    f"{what} is {op.result.dtype.value}, a format that no value of the CUDA kernel"
+                    f" goes through: what is stored in it is rounded to"
+                    f" {op.result.dtype.precision} bits"
+                ),
+                side="nki",
+                span=tile.span if tile is not None else op.span,
+                related=related("nki", [op.span]),
+            )
+
+
+def _tiles(kernel: Kernel) -> dict[Value, Buffer]:
+    """The buffer that each stored value goes into."""
+    return {
+        op.value: kernel.buffer(op.into.buffer) for op in walk(kernel.body) if isinstance(op, Store)
+    }
 
 
 def _narrowest(kernel: Kernel) -> float:

@@ -63,6 +63,18 @@ def sources(placed: Placed) -> tuple[Span, ...]:
     return tuple(dict.fromkeys((*own, *around)))
 
 
+def around(kernel: Kernel, span: Span) -> tuple[Span, ...]:
+    """The places whose integers decide how far the ops at a place go, nearest first."""
+    found: list[Span] = []
+    for placed in _placed(kernel.body, ()):
+        if placed.op.span == span:
+            found += getattr(placed.op, "sources", ())
+            own = getattr(placed.op, "axes", ())
+            for axis in (*own, *reversed(placed.axes)):
+                found += (*axis.sources, axis.span)
+    return tuple(dict.fromkeys(found))
+
+
 def related(side: Side, spans: Iterable[Span | None]) -> tuple[Related, ...]:
     """Places to show beside a finding, each once."""
     kept = dict.fromkeys(span for span in spans if span is not None)

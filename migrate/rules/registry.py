@@ -17,6 +17,7 @@ from migrate.rules import (
     map107,
     map108,
     map109,
+    map110,
     num301,
     num302,
 )
@@ -33,6 +34,7 @@ RULES: Final[tuple[Rule, ...]] = (
     map107.RULE,
     map108.RULE,
     map109.RULE,
+    map110.RULE,
     # Hardware: it cannot run, or touches what is not there.
     hw201.RULE,
     hw202.RULE,

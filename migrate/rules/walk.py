@@ -41,6 +41,7 @@ def refuted(evidence: Evidence) -> Iterator[tuple[Reading, Relation, Mismatch]]:
 class Parted:
     """One difference of one mismatch, in words and places."""
 
+    reading: Reading
     relation: Relation
     mismatch: Mismatch
     difference: Difference
@@ -72,6 +73,7 @@ def parted(evidence: Evidence, *whats: What) -> Iterator[Parted]:
                 if span is None:
                     continue
                 yield Parted(
+                    reading,
                     relation,
                     mismatch,
                     difference,
