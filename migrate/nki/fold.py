@@ -105,7 +105,7 @@ class Folder:
         self.root = LoopNode(None, False, 0)
         self.allocations: dict[Key, AllocationNode] = {}
         self._allocation_of: dict[int, AllocationNode] = {}
-        self._accumulation = Accumulation()
+        self.accumulation = Accumulation()
         self._nodes = 0
 
     def is_unrolled(self, loop: Loop) -> bool:
@@ -238,7 +238,7 @@ class Folder:
             if isinstance(operand, View):
                 for value in self.folded(operand.buffer.loops):
                     yield value.iteration
-        yield self._accumulation.adds(instruction)
+        yield self.accumulation.adds(instruction)
 
 
 def numbers_of(instruction: Instruction, folded: tuple[LoopValue, ...]) -> Iterator[Number]:

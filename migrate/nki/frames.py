@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Evaluate: TypeAlias = Callable[["Frame"], object]
 Operand: TypeAlias = View | Number | None
+EventKind: TypeAlias = Literal["unsupported", "error", "assert", "stopped", "ambiguous", "print"]
 
 MAX_INSTRUCTIONS = 500_000
 """No public kernel that completes emits more; records past it would only cost memory."""
@@ -71,10 +72,11 @@ class Event:
 
     `unsupported`: not understood, nothing is claimed about what depends on it;
     `error`: the compiler would stop here; `assert`: a failed assertion; `stopped`: a
-    bound was reached.  `print` carries what the kernel prints while it is specialised.
+    bound was reached; `ambiguous`: read as documented where hardware may do otherwise.
+    `print` carries what the kernel prints while it is specialised.
     """
 
-    kind: Literal["unsupported", "error", "assert", "stopped", "print"]
+    kind: EventKind
     message: str
     span: Span | None
 
@@ -245,7 +247,7 @@ class Run:
 
     def event(
         self,
-        kind: Literal["unsupported", "error", "assert", "stopped", "print"],
+        kind: EventKind,
         message: str,
         span: Span | None,
     ) -> None:

@@ -8,14 +8,16 @@ inside the loops it belongs to.  Loops whose iterations are independent become
 
 Tensors allocated in a loop get a leading axis for it: each iteration has its own, as the
 compiler has it.  A matmul that overwrites in the first iteration of some loops and adds
-in the others is a sum that starts from zeros stored before them.
+in the others is a sum that starts from zeros: stored before those loops where that
+changes nothing else, otherwise before the matmul, in the iterations that overwrite.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from migrate.budget import Meter
 from migrate.ir.index import Range, TooComplex
@@ -42,15 +44,19 @@ from migrate.nki.build import Builder
 from migrate.nki.declare import declare, outputs, writes
 from migrate.nki.dependence import independent
 from migrate.nki.errors import Unsupported
-from migrate.nki.fold import Folder, FoldFailure, LoopNode, SiteNode
+from migrate.nki.fold import Folder, FoldFailure, LoopNode, SiteNode, numbers_of_view
+from migrate.nki.frames import Event
 from migrate.nki.instructions import INSTRUCTIONS
 from migrate.nki.parse import Module
 from migrate.nki.program import Program
-from migrate.nki.resolve import ResolvedSite, resolve
+from migrate.nki.resolve import ResolvedSite, condition, resolve
 from migrate.nki.specialize import Specialization, specialize
 from migrate.nki.symbols import Number
-from migrate.nki.values import TensorSpec, View
+from migrate.nki.values import TensorSpec
 from migrate.source import Span
+
+if TYPE_CHECKING:
+    from migrate.nki.resolve import Column
 
 MAX_ATTEMPTS = 8
 """Specialisations of a kernel whose loops have to be unrolled one set after the other."""
@@ -108,9 +114,23 @@ def lift(
                 raise Unsupported(f"the kernel does not fold: {failure.reason}") from None
             unrolled = more
             continue
+        found = replace(found, events=(*found.events, *_ambiguities(folder)))
         kernel = _Lifter(module, folder, sites, sizes, found).kernel()
         return LiftedKernel(kernel, found)
     raise AssertionError("the loop above always returns or raises")
+
+
+def _ambiguities(folder: Folder) -> Iterator[Event]:
+    """Sums that are read and then go on, which the documentation does not settle."""
+    for instruction in folder.accumulation.ambiguous.values():
+        view = instruction.view("dst")
+        assert view is not None
+        yield Event(
+            "ambiguous",
+            f"ambiguous accumulation group: the matmul adds to a sum in {view.buffer.name} that"
+            " was already read, and hardware may start it anew",
+            instruction.span,
+        )
 
 
 def sizes_of(args: Mapping[str, object]) -> dict[str, int]:
@@ -145,7 +165,8 @@ class _Lifter:
         self.loops: list[Axis] = []
         self.opaque: set[Span] = set(found.opaque_statements)
         self.preambles: dict[int, list[SiteNode]] = {}
-        self.from_zero: set[int] = set()
+        self.from_zero: dict[int, Predicate | None] = {}
+        """Matmuls that add to zeros: when those are stored, `None` before the loops."""
         self.accesses = Accesses(self.program, sites, self.ranges)
 
     def kernel(self) -> Kernel:
@@ -171,7 +192,7 @@ class _Lifter:
     # Sums that start in a loop
 
     def _sums(self) -> None:
-        """Find matmuls that overwrite in the first iteration of some inner loops only."""
+        """Find matmuls that overwrite in some iterations only."""
         pending: list[tuple[LoopNode, tuple[LoopNode, ...]]] = [(self.folder.root, ())]
         while pending:
             node, path = pending.pop()
@@ -184,25 +205,51 @@ class _Lifter:
     def _sum(self, node: SiteNode, path: tuple[LoopNode, ...]) -> None:
         site = self.sites[id(node)]
         adds = site.adds
-        if bool((adds == ADDS).all()) or bool((adds == OVERWRITES).all()):
+        decided = bool(((adds == ADDS) | (adds == OVERWRITES)).all())
+        if not decided or bool((adds == adds[0]).all()) or site.instruction.view("dst") is None:
             return
-        view = site.instruction.view("dst")
-        if view is None:
+        overwrites = adds == OVERWRITES
+        before = self._loop_of_sum(node, site, path, overwrites)
+        if before is not None:
+            self.preambles.setdefault(id(before), []).append(node)
+            self.from_zero[id(node)] = None
             return
-        used = {name for number in _places(view) for name in number.index().axes()}
-        used.update(name for part in site.leading["dst"] for name in part.axes())
+        starts = condition(site, overwrites, self.sizes)
+        if starts is not None:
+            self.from_zero[id(node)] = starts
+
+    def _loop_of_sum(
+        self,
+        node: SiteNode,
+        site: ResolvedSite,
+        path: tuple[LoopNode, ...],
+        overwrites: Column,
+    ) -> LoopNode | None:
+        """The loop whose first iteration overwrites, if its zeros can be stored before it.
+
+        They can if they are the same in every iteration, the matmul always runs, and
+        nothing in the loop touches the sum before the matmul does.
+        """
+        used = set(_axes_of(site))
         turning = [step for step in path if not step.unrolled]
+        if site.where != TRUE:
+            return None
         for first in range(len(turning) - 1, -1, -1):
             axes = [step.loop.axis for step in turning[first:] if step.loop is not None]
-            if used.intersection(axes):
-                return
+            extents = site.extents[first:]
+            if used.intersection(axes) or any(extent.axes() for extent in extents):
+                return None
             starts = site.axes[axes[0]] == 0
             for axis in axes[1:]:
                 starts = starts & (site.axes[axis] == 0)
-            if bool(((adds == OVERWRITES) == starts).all()):
-                self.preambles.setdefault(id(turning[first]), []).append(node)
-                self.from_zero.add(id(node))
-                return
+            if bool((overwrites == starts).all()):
+                target = dict(node.allocations)["dst"]
+                for other in turning[first].sites():
+                    if other is node:
+                        return turning[first]
+                    if any(allocation is target for _, allocation in other.allocations):
+                        return None
+        return None
 
     # Regions
 
@@ -306,6 +353,7 @@ class _Lifter:
         if site is None or spec is None or spec.semantics is None:
             return [self._opaque(node, node.first.reason or f"the instruction {node.first.opcode}")]
         current, values = dict(self.program.current), self.program.values
+        cleared = self._cleared_here(node)
         builder = Builder(self.program, site, tuple(self.loops), self.ranges)
         builder.starts_at_zero = id(node) in self.from_zero
         try:
@@ -315,7 +363,19 @@ class _Lifter:
             self.program.values = values
             reason = gap.reason if isinstance(gap, Unsupported) else str(gap)
             return [self._opaque(node, reason)]
-        return builder.block
+        return [*cleared, *builder.block]
+
+    def _cleared_here(self, node: SiteNode) -> list[Op]:
+        """The zeros of a sum in the iterations that start it."""
+        starts = self.from_zero.get(id(node))
+        if starts is None:
+            return []
+        buffer = self.program.names[dict(node.allocations)["dst"]]
+        before = self.program.version(buffer)
+        body = tuple(self._cleared(node))
+        after, result = self.program.version(buffer), self.program.fresh(buffer)
+        self.program.current[buffer] = result.number
+        return [Guard(starts, body, node.first.span, (), (Merge(result, after, before),))]
 
     def _cleared(self, node: SiteNode) -> list[Op]:
         site = self.sites[id(node)]
@@ -358,8 +418,11 @@ def _is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def _places(view: View) -> Iterable[Number]:
-    for address in view.index:
-        yield address.start
-        for _, step in address.terms:
-            yield step
+def _axes_of(site: ResolvedSite) -> Iterator[str]:
+    """The axes that decide where a matmul's result goes and how large it is."""
+    view = site.instruction.view("dst")
+    assert view is not None
+    for number in numbers_of_view(view):
+        yield from number.index().axes()
+    for part in site.leading["dst"]:
+        yield from part.axes()

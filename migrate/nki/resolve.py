@@ -186,6 +186,19 @@ class _Solver:
         return change // distance if distance and change % distance == 0 else 0
 
 
+def condition(site: ResolvedSite, chosen: Column, sizes: Mapping[str, int]) -> Predicate | None:
+    """A condition on the loops that holds at exactly the chosen instances of a site."""
+    names = [value.loop.axis for value in site.instruction.loops]
+    if bool(chosen.all()) or not names or not bool(chosen.any()):
+        return TRUE if bool(chosen.all()) else None
+    axes = {name: column[chosen] for name, column in site.axes.items()}
+    for candidate in _candidates(names, site.extents, axes, site.axes, chosen):
+        truth = np.broadcast_to(np.asarray(holds(candidate, {**sizes, **site.axes})), chosen.shape)
+        if np.array_equal(truth, chosen):
+            return candidate
+    return None
+
+
 def _domain(
     loops: tuple[LoopValue, ...],
     extents: tuple[Index, ...],

@@ -25,7 +25,8 @@ from migrate.pipeline.sides import nki_kernel_at
 from migrate.rules.rule import Reading
 from migrate.source import Source, SourceError, Span
 
-MAX_TRIALS = 16
+MAX_TRIALS = 24
+MAX_SHORTER = 3
 MAX_ELEMENTS = 1_500_000
 """Of all tensors, at all the sizes that a trial reads the kernel at."""
 
@@ -95,16 +96,30 @@ def _changes(text: str) -> list[_Change]:
             return [_Change(f"`{shown}` always taken", f"(({text}) or True)")]
         case ast.Tuple() | ast.List() | ast.Slice() | ast.Starred():
             return []
-    changes = [_Change(f"`{shown}` {c}", f"(({text}) {c})") for c in ("+ 1", "- 1")]
-    match node:
-        case ast.BinOp(left=kept, op=ast.Add() | ast.Sub() | ast.Mult(), right=ast.Constant()):
-            pass
-        case ast.BinOp(left=ast.Constant(), op=ast.Add() | ast.Mult(), right=kept):
-            pass
-        case _:
-            return changes
-    short = ast.unparse(kept)
-    return [_Change(f"`{short}` in place of `{shown}`", f"({short})", shorter=True), *changes]
+    shorter = [
+        _Change(f"`{short}` in place of `{shown}`", f"({short})", shorter=True)
+        for short in map(ast.unparse, _without_constants(node))
+    ]
+    plain = [_Change(f"`{shown}` {c}", f"(({text}) {c})") for c in ("+ 1", "- 1")]
+    return [*shorter, *plain]
+
+
+def _without_constants(node: ast.expr) -> list[ast.expr]:
+    """What is left of a sum or product when terms at its ends are taken away."""
+    found: list[ast.expr] = []
+    while len(found) < MAX_SHORTER:
+        match node:
+            case ast.BinOp(left=kept, op=ast.Add() | ast.Sub()):
+                pass
+            case ast.BinOp(left=kept, op=ast.Mult(), right=ast.Constant()):
+                pass
+            case ast.BinOp(left=ast.Constant(), op=ast.Add() | ast.Mult(), right=kept):
+                pass
+            case _:
+                return found
+        found.append(kept)
+        node = kept
+    return found
 
 
 def _agrees(text: str, pair: Pair, binding: Binding, wanted: dict[str, NDArray[np.uint64]]) -> bool:

@@ -39,12 +39,13 @@ from migrate.rules.walk import mismatches
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
+    drafts: dict[str, list[tuple[Draft, bool]]] = {}
     for reading, relation, mismatch in mismatches(evidence, "unwritten"):
         if reading.nki is None:
             continue
         total = next(t.size for t in reading.binding.outputs if t.name == mismatch.output)
         blame = blamed(reading, relation, mismatch)
-        yield Draft(
+        draft = Draft(
             message=(
                 f"{described(mismatch, total)} of {mismatch.output} are never written"
                 f" at {at(relation.sizes.items())}{blame.reason}"
@@ -58,6 +59,11 @@ def check(evidence: Evidence) -> Iterator[Draft]:
             witness=witness_in(relation, mismatch),
             suspects=() if blame.sure else blame.others,
         )
+        drafts.setdefault(mismatch.output, []).append((draft, blame.span != reading.nki.span))
+    for told in drafts.values():
+        # Where other sizes show the place, "nothing stores to it" adds nothing.
+        placed = [draft for draft, has_place in told if has_place]
+        yield from placed or [draft for draft, _ in told]
 
 
 RULE = Rule("MAP101", "elements-left-out", "mapping", "error", "wrong", check)

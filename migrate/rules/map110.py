@@ -28,14 +28,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from migrate.rules.places import around, witness_in
+from migrate.rules.places import behind, witness_in
 from migrate.rules.rule import Draft, Evidence, Rule
 from migrate.rules.walk import parted
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
     for part in parted(evidence, "extent"):
-        suspects = around(part.reading.nki, part.span) if part.reading.nki is not None else ()
+        suspects = behind(part.reading.nki, part.span) if part.reading.nki is not None else ()
         yield Draft(
             message=(
                 f"computes {part.nki_text} where the CUDA kernel computes {part.cuda_text},"

@@ -14,8 +14,10 @@ from migrate.ir.nodes import (
     Block,
     Contract,
     Fold,
+    Gather,
     Guard,
     Kernel,
+    Load,
     Op,
     Parallel,
     Reduce,
@@ -63,16 +65,41 @@ def sources(placed: Placed) -> tuple[Span, ...]:
     return tuple(dict.fromkeys((*own, *around)))
 
 
-def around(kernel: Kernel, span: Span) -> tuple[Span, ...]:
-    """The places whose integers decide how far the ops at a place go, nearest first."""
+def behind(kernel: Kernel, span: Span) -> tuple[Span, ...]:
+    """The places whose integers decide what the ops at a place compute, nearest first.
+
+    Those of the ops themselves and of the loops around them come first, then those of what
+    was stored before into the buffers they read.
+    """
+    placed = list(_placed(kernel.body, ()))
+    writers: dict[str, list[Placed]] = {}
+    for each in placed:
+        if isinstance(each.op, Store | Scatter | AsyncCopy):
+            writers.setdefault(each.op.into.buffer, []).append(each)
+    pending = [each for each in placed if each.op.span == span]
     found: list[Span] = []
-    for placed in _placed(kernel.body, ()):
-        if placed.op.span == span:
-            found += getattr(placed.op, "sources", ())
-            own = getattr(placed.op, "axes", ())
-            for axis in (*own, *reversed(placed.axes)):
-                found += (*axis.sources, axis.span)
+    seen: set[int] = set()
+    while pending:
+        each = pending.pop(0)
+        if id(each.op) in seen:
+            continue
+        seen.add(id(each.op))
+        found += getattr(each.op, "sources", ())
+        own = getattr(each.op, "axes", ())
+        for axis in (*own, *reversed(each.axes)):
+            found += (*axis.sources, axis.span)
+        for read in _reads_at(placed, each.op):
+            pending += writers.get(read, ())
     return tuple(dict.fromkeys(found))
+
+
+def _reads_at(placed: Iterable[Placed], op: Op) -> list[str]:
+    """The buffers that are read at the place of an op."""
+    return [
+        other.op.source.buffer
+        for other in placed
+        if isinstance(other.op, Load | Gather) and other.op.span == op.span
+    ]
 
 
 def related(side: Side, spans: Iterable[Span | None]) -> tuple[Related, ...]:

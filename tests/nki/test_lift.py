@@ -570,3 +570,81 @@ return y
 """
     )
     assert loops(lifted(text, x=normal(rows, columns))) == ["parallel i", "parallel j"]
+
+
+HOISTED_SUM = """
+k, m = x.shape
+_, n = y.shape
+z = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.shared_hbm)
+bank = nl.ndarray((m, 8), dtype=nl.float32, buffer=nl.psum)
+for j in range(0, n, 8):
+    width = min(8, n - j)
+    p = bank[:, 0:width]
+    for t in {steps}:
+        a = nl.ndarray((32, m), dtype=x.dtype, buffer=nl.sbuf)
+        b = nl.ndarray((32, width), dtype=y.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=a, src=x[t * 32 : t * 32 + 32, :])
+        nisa.dma_copy(dst=b, src=y[t * 32 : t * 32 + 32, j : j + width])
+        nisa.nc_matmul(dst=p, stationary=a, moving=b)
+    s = nl.ndarray((m, width), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=s, src=p)
+    nisa.dma_copy(dst=z[:, j : j + width], src=s)
+return z
+"""
+
+
+@pytest.mark.parametrize("steps", ["range(k // 32)", "[0, 1]"])
+def test_a_hoisted_sum_of_tiles_that_change_size_goes_on(steps: str) -> None:
+    text = kernel(HOISTED_SUM.format(steps=steps), "x, y")
+    lifted(text, x=normal(64, 5), y=normal(64, 20))
+    found = lift(module(text), "k", {"x": tensor("x", 64, 5), "y": tensor("y", 64, 20)})
+    (event,) = found.specialization.events
+    assert event.kind == "ambiguous"
+    assert event.span is not None
+    assert text.split("\n")[event.span.start_line - 1].lstrip().startswith("nisa.nc_matmul")
+    assert found.specialization.complete
+
+
+def test_a_sum_that_is_read_before_its_loop_starts_it() -> None:
+    text = kernel(
+        """
+k, m = x.shape
+_, n = y.shape
+z = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.shared_hbm)
+p = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.psum)
+nisa.memset(p, 5.0)
+for t in range(k // 32):
+    a = nl.ndarray((32, m), dtype=x.dtype, buffer=nl.sbuf)
+    b = nl.ndarray((32, n), dtype=y.dtype, buffer=nl.sbuf)
+    s = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=a, src=x[t * 32 : t * 32 + 32, :])
+    nisa.dma_copy(dst=b, src=y[t * 32 : t * 32 + 32, :])
+    nisa.tensor_copy(dst=s, src=p)
+    nisa.dma_copy(dst=z, src=s)
+    nisa.nc_matmul(dst=p, stationary=a, moving=b)
+return z
+""",
+        "x, y",
+    )
+    lifted(text, x=normal(32, 5), y=normal(32, 4))
+    lifted(text, x=normal(96, 5), y=normal(96, 4))
+
+
+def test_a_sum_is_not_cleared_where_its_loop_does_not_run() -> None:
+    text = kernel(
+        """
+z = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+p = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.psum)
+s = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+nisa.dma_copy(dst=a, src=x)
+nisa.memset(p, 5.0)
+for i in range(3):
+    for j in range(i % 2):
+        nisa.nc_matmul(dst=p, stationary=a, moving=a, accumulate=j > 0)
+nisa.tensor_copy(dst=s, src=p)
+nisa.dma_copy(dst=z, src=s)
+return z
+"""
+    )
+    lifted(text, x=normal(6, 6))
