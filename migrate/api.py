@@ -6,7 +6,7 @@ wrong with the input is a `SourceError`; what goes wrong inside a kernel is in t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from migrate.budget import Budget
@@ -25,19 +25,21 @@ def compare(
     case: str | None = None,
     run: RunMode = "auto",
     budget: Budget | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Compare a CUDA kernel with the NKI kernel that claims to be its migration.
 
     `cuda` and `nki` are files, or `file::kernel`; `case` a case file, which may name them
     instead.  `run` says whether both kernels are also run: `auto` makes the planned runs
     as far as the budget goes, `never` reads alone, `always` makes every run and raises
-    where one is impossible.
+    where one is impossible.  `progress` is told in a few words what is being done; what it
+    raises ends the comparison.
 
     Raises `SourceError` for input that cannot be read or leaves a choice open.
     """
     from migrate.pipeline.compare import compared
 
-    return compared(cuda, nki, case=case, run=run, budget=budget or Budget())
+    return compared(cuda, nki, case=case, run=run, budget=budget or Budget(), progress=progress)
 
 
 def lifted(file: str, kernel: str | None = None, *, case: str | None = None) -> IrDocument:

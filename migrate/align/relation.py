@@ -11,15 +11,16 @@ Both IRs are read as canonical terms over the same logical tensors.  An output i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from migrate.align.binding import Binding, BoundTensor, logical_tensors
 from migrate.align.difference import Difference, differences, similarity
+from migrate.align.overflow import WIDE, Overflow, Watched
 from migrate.budget import Meter
 from migrate.ir.evaluate import Trouble, evaluate
 from migrate.ir.forms import Element, Form, Missing, Piece, Table, Unknown, walk
@@ -28,9 +29,6 @@ from migrate.ir.normal import Meaning, Tensor, meaning
 from migrate.ir.reals import Reals
 from migrate.results import Inputs, Value, Witness, value
 from migrate.source import Span
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Status: TypeAlias = Literal["proved", "refuted", "unknown"]
 Make: TypeAlias = "Callable[[Binding, Inputs], Mapping[str, NDArray[np.generic]]]"
@@ -81,6 +79,9 @@ class OutputRelation:
     alike: float
     mismatches: tuple[Mismatch, ...]
     witness: Witness | None
+    overflow: Overflow | None = None
+    """Where the NKI side leaves the range of numbers for the witness's inputs; the CUDA side
+    does not, and no other inputs tell them apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,7 @@ def _related(
         else:
             differing[tensor.name] = np.arange(tensor.size, dtype=np.int64)
     witnesses: dict[str, Witness] = {}
+    overflows: dict[str, Overflow] = {}
     if any(elements.size for elements in differing.values()):
         sides = ((cuda, cuda_sizes, cuda_tensors), (nki, nki_sizes, nki_tensors))
         known = {
@@ -154,8 +156,11 @@ def _related(
             for name, elements in differing.items()
         }
         witnesses = _witnesses(sides, binding, make, known, meter)
+        alike = {name: elements for name, elements in known.items() if name not in witnesses}
+        for name, (witness, overflow) in _overflows(sides, binding, make, alike, meter).items():
+            witnesses[name], overflows[name] = witness, overflow
     outputs = tuple(
-        _output(tensor, cuda_means, nki_means, differing.get(tensor.name), witnesses)
+        _output(tensor, cuda_means, nki_means, differing.get(tensor.name), witnesses, overflows)
         for tensor in binding.outputs
     )
     return Relation(
@@ -175,6 +180,7 @@ def _output(
     nki: Meaning,
     differing: NDArray[np.int64] | None,
     witnesses: Mapping[str, Witness],
+    overflows: Mapping[str, Overflow],
 ) -> OutputRelation:
     if differing is None:
         return OutputRelation(tensor.name, tensor.shape, "unknown", 0.0, 0.0, (), None)
@@ -191,7 +197,14 @@ def _output(
     else:
         status = "unknown"
     return OutputRelation(
-        tensor.name, tensor.shape, status, agreeing, min(alike, 1.0), mismatches, witness
+        tensor.name,
+        tensor.shape,
+        status,
+        agreeing,
+        min(alike, 1.0),
+        mismatches,
+        witness,
+        overflows.get(tensor.name),
     )
 
 
@@ -364,18 +377,64 @@ def _witnesses(
             different = _different(left[elements], right[elements])
             if different.any():
                 cell = int(elements[np.flatnonzero(different)[0]])
-                index = tuple(int(i) for i in np.unravel_index(cell, tensor.shape))
-                found[name] = Witness(
-                    found_by="evaluation",
-                    sizes=dict(binding.sizes),
-                    inputs=inputs,
-                    output=name,
-                    index=index,
-                    cuda=_shown(left[cell]),
-                    nki=_shown(right[cell]),
-                )
+                found[name] = _witness(binding, tensor, inputs, cell, left, right)
         if wanted <= found.keys():
             break
+    return found
+
+
+def _witness(
+    binding: Binding,
+    tensor: BoundTensor,
+    inputs: Inputs,
+    cell: int,
+    cuda: NDArray[np.float64],
+    nki: NDArray[np.float64],
+) -> Witness:
+    return Witness(
+        found_by="evaluation",
+        sizes=dict(binding.sizes),
+        inputs=inputs,
+        output=tensor.name,
+        index=tuple(int(i) for i in np.unravel_index(cell, tensor.shape)),
+        cuda=_shown(cuda[cell]),
+        nki=_shown(nki[cell]),
+    )
+
+
+def _overflows(
+    sides: _Sides,
+    binding: Binding,
+    make: Make,
+    differing: Mapping[str, NDArray[np.int64]],
+    meter: Meter,
+) -> dict[str, tuple[Witness, Overflow]]:
+    """Outputs that are no number on the NKI side, for large inputs, but are in CUDA."""
+    wanted = {name for name, elements in differing.items() if elements.size}
+    if not wanted:
+        return {}
+    inputs = Inputs(family=WIDE, seed=0)
+    arrays = make(binding, inputs)
+    watched: list[Watched] = []
+
+    def watching(given: Mapping[str, NDArray[np.float64]]) -> Reals:
+        watched.append(Watched(given))
+        return watched[-1]
+
+    cuda = _evaluated(*sides[0], arrays, meter)
+    nki = _evaluated(*sides[1], arrays, meter, watching)
+    overflow = watched[0].first
+    if overflow is None:
+        return {}
+    found: dict[str, tuple[Witness, Overflow]] = {}
+    for name in sorted(wanted):
+        tensor = next(t for t in binding.outputs if t.name == name)
+        left, right, elements = cuda[name], nki[name], differing[name]
+        if left.shape == right.shape:
+            lost = np.isfinite(left[elements]) & ~np.isfinite(right[elements])
+            if lost.any():
+                cell = int(elements[np.flatnonzero(lost)[0]])
+                found[name] = (_witness(binding, tensor, inputs, cell, left, right), overflow)
     return found
 
 
@@ -385,6 +444,7 @@ def _evaluated(
     tensors: Mapping[str, Tensor],
     arrays: Mapping[str, NDArray[np.generic]],
     meter: Meter,
+    algebra: Callable[[Mapping[str, NDArray[np.float64]]], Reals] = Reals,
 ) -> dict[str, NDArray[np.float64]]:
     """The outputs as logical tensors, flat; unwritten elements are `_UNWRITTEN`."""
     inputs: dict[str, NDArray[np.float64]] = {}
@@ -398,7 +458,7 @@ def _evaluated(
             placed[held] = flat[tensor.elements[held]]
             flat = placed
         inputs[buffer] = flat
-    evaluation = evaluate(kernel, sizes, Reals(inputs), meter=meter)
+    evaluation = evaluate(kernel, sizes, algebra(inputs), meter=meter)
     results: dict[str, NDArray[np.float64]] = {}
     for buffer, content in evaluation.outputs.items():
         if buffer not in tensors:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +18,10 @@ from migrate.source import SourceError, neutral
 EPILOG_EXITS: Final = (
     "exit codes: 0 fine, 1 not faithful or a finding, 2 usage or unreadable input, 3 undetermined"
 )
+
+
+QUIET_SECONDS: Final = 1.0
+"""What takes no longer shows no progress."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -83,6 +90,28 @@ def reference(text: str) -> tuple[str, str | None]:
 def is_case(text: str) -> bool:
     """Whether an argument names a case file rather than a kernel."""
     return Path(text).suffix == ".toml"
+
+
+class Status:
+    """What is being done, on standard error if it is a terminal and takes a while."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty() and not os.environ.get("NO_PROGRESS")
+        self._start = time.monotonic()
+        self._width = 0
+
+    def __call__(self, text: str) -> None:
+        if self._shown and time.monotonic() - self._start > QUIET_SECONDS:
+            line = neutral(text)[: shutil.get_terminal_size().columns - 1]
+            sys.stderr.write("\r" + line.ljust(self._width))
+            sys.stderr.flush()
+            self._width = len(line)
+
+    def done(self) -> None:
+        """Take the line away."""
+        if self._width:
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            sys.stderr.flush()
 
 
 def emit(data: bytes, output: str | None) -> None:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Literal, cast
 
 from migrate.cli import OK, SAYS_NO, UNDETERMINED, VERBS
-from migrate.cli.common import Parser, add_subjects, emit, subjects
+from migrate.cli.common import Parser, Status, add_subjects, emit, subjects
 
 if TYPE_CHECKING:
     from migrate.results import Comparison
@@ -40,7 +40,11 @@ def run(arguments: list[str]) -> int:
 
     from migrate.api import compare
 
-    result = compare(asked.cuda, asked.nki, case=asked.case, run=options.run)
+    status = Status()
+    try:
+        result = compare(asked.cuda, asked.nki, case=asked.case, run=options.run, progress=status)
+    finally:
+        status.done()
     if options.format == "json":
         from migrate.report import json
 

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentTypeError
 
 from migrate.cli import SAYS_NO, UNDETERMINED, VERBS
-from migrate.cli.common import Parser, add_subjects, emit, subjects
+from migrate.cli.common import Parser, Status, add_subjects, emit, subjects
 
 
 def run(arguments: list[str]) -> int:
@@ -36,7 +36,11 @@ def run(arguments: list[str]) -> int:
     from migrate.cli.diff import exit_code
     from migrate.score.losses import account
 
-    result = compare(asked.cuda, asked.nki, case=asked.case, run=options.run)
+    status = Status()
+    try:
+        result = compare(asked.cuda, asked.nki, case=asked.case, run=options.run, progress=status)
+    finally:
+        status.done()
     if options.json:
         emit(account(result).to_json(indent=2) + b"\n", options.output)
     else:

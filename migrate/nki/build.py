@@ -37,7 +37,7 @@ from migrate.nki.errors import Unsupported
 from migrate.nki.positions import ONE, ZERO, Place, delinear, element_index, linear
 from migrate.nki.program import Program
 from migrate.nki.resolve import ResolvedSite
-from migrate.nki.symbols import Number
+from migrate.nki.symbols import Number, sources
 from migrate.nki.values import View
 from migrate.numerics.domain import OperatorError
 from migrate.numerics.dtypes import DType
@@ -88,12 +88,12 @@ class Builder:
         extents = tuple(n.index() for n in view.shape)
         source, leading = self._leading[id(view)]
         version = self.program.version(source)
-        sources = _sources(view)
+        places = _sources(view)
 
         def at(place: Place) -> Value:
             value = self.program.value(view.dtype)
             index = (*leading, *element_index(view, place, self.ranges))
-            self.block.append(Load(value, version, index, self.span, sources=sources))
+            self.block.append(Load(value, version, index, self.span, sources=places))
             return value
 
         found = self._recipe(extents, view.dtype, at)
@@ -333,7 +333,7 @@ class Builder:
         index: Callable[[Place], Place],
         value: Lifted,
         shape: Sequence[Number],
-        sources: tuple[Span, ...] = (),
+        places: tuple[Span, ...] = (),
     ) -> None:
         axes: list[Axis] = []
         place: list[Index] = []
@@ -351,7 +351,7 @@ class Builder:
         body, made = self._region(lambda: value.at(_within(value.shape, where)), axes)
         result = self.program.fresh(target)
         store = Store(
-            result, self.program.version(target), index(where), made, self.span, sources=sources
+            result, self.program.version(target), index(where), made, self.span, sources=places
         )
         self.program.current[target] = result.number
         self.axis_names = names
@@ -468,10 +468,9 @@ def _widens(source: DType, to: DType) -> bool:
 
 
 def _sources(view: View) -> tuple[Span, ...]:
-    """The places whose numbers decide where a view stands."""
-    found: dict[Span, None] = {}
-    for address in view.index:
-        for number in (address.start, *(step for _, step in address.terms)):
-            for span in number.sources():
-                found.setdefault(span)
-    return tuple(found)[:8]
+    """The places whose numbers decide where a view stands, nearest first."""
+    return sources(
+        number
+        for address in view.index
+        for number in (address.start, *(step for _, step in address.terms))
+    )

@@ -51,9 +51,21 @@ class Given:
         operand: str,
         *numbers: tuple[str, int | float],
         of: object = None,
+        against: tuple[str, ...] = (),
     ) -> Problem:
-        sources = of.sources() if isinstance(of, Number) else ()
-        return Problem(code, f"{self.opcode}: {message}", self.span, operand, numbers, sources)
+        """A problem with an operand; `of` is the number at fault.
+
+        Its sources are the places of that number, then where the operand's tensor and
+        those of `against`, which it does not fit, were made.
+        """
+        places = dict.fromkeys(of.sources() if isinstance(of, Number) else ())
+        for name in (operand, *against):
+            view = self.view(name)
+            if view is not None:
+                places.setdefault(view.buffer.site.span)
+        return Problem(
+            code, f"{self.opcode}: {message}", self.span, operand, numbers, tuple(places)
+        )
 
 
 Check: TypeAlias = Callable[[Given], Iterator[Problem]]
@@ -79,6 +91,7 @@ def same_tile(*names: str) -> Check:
                     (names[0], a),
                     (name, b),
                     of=other.shape[0],
+                    against=names[:1],
                 )
             elif first.free_elements != other.free_elements:
                 yield given.problem(
@@ -89,6 +102,7 @@ def same_tile(*names: str) -> Check:
                     (names[0], first.free_elements),
                     (name, other.free_elements),
                     of=other.shape[-1],
+                    against=names[:1],
                 )
 
     return check
@@ -109,6 +123,7 @@ def same_count(*names: str) -> Check:
                     name,
                     (names[0], first.elements),
                     (name, other.elements),
+                    against=names[:1],
                 )
 
     return check
@@ -118,7 +133,9 @@ def not_both_psum(first: str, second: str) -> Check:
     def check(given: Given) -> Iterator[Problem]:
         a, b = given.view(first), given.view(second)
         if a is not None and b is not None and a.buffer.memory is b.buffer.memory is Memory.PSUM:
-            yield given.problem("both-psum", f"{first} and {second} are both in PSUM", second)
+            yield given.problem(
+                "both-psum", f"{first} and {second} are both in PSUM", second, against=(first,)
+            )
 
     return check
 
@@ -158,6 +175,7 @@ def column(name: str, data: str) -> Check:
                 ("partitions", rows),
                 ("elements", view.free_elements),
                 of=view.shape[-1],
+                against=(data,),
             )
 
     return check
@@ -273,7 +291,10 @@ def same_dtype(*names: str) -> Check:
             other = given.view(name)
             if first is not None and other is not None and first.dtype is not other.dtype:
                 yield given.problem(
-                    "dtype", f"{names[0]} is {first.dtype}, {name} is {other.dtype}", name
+                    "dtype",
+                    f"{names[0]} is {first.dtype}, {name} is {other.dtype}",
+                    name,
+                    against=names[:1],
                 )
 
     return check
@@ -298,7 +319,11 @@ def literal_fits(name: str) -> Check:
             return
         if view.dtype.is_integer and not value.integral:
             yield given.problem(
-                "literal-dtype", f"the float {value.value} into {view.dtype}", name, of=value
+                "literal-dtype",
+                f"the float {value.value} into {view.dtype}",
+                name,
+                of=value,
+                against=("dst",),
             )
 
     return check
@@ -340,6 +365,7 @@ def reduced_axes(dst: str, data: str, axis: str) -> Check:
                 "partition-mismatch",
                 f"{dst} has {out.shape[0].value} partitions, {data} has {view.shape[0].value}",
                 dst,
+                against=(data,),
             )
         elif out.free_elements != kept:
             yield given.problem(
@@ -348,6 +374,7 @@ def reduced_axes(dst: str, data: str, axis: str) -> Check:
                 dst,
                 (dst, out.free_elements),
                 ("remaining", kept),
+                against=(data,),
             )
 
     return check
@@ -373,6 +400,7 @@ def pattern_count(dst: str, pattern: str) -> Check:
                 pattern,
                 ("pattern", count),
                 (dst, view.free_elements),
+                against=(dst,),
             )
         if len(value) > 4:
             yield given.problem("pattern", f"a pattern of {len(value)} axes, 4 at most", pattern)

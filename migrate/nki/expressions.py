@@ -25,7 +25,7 @@ from migrate.nki.operations import (
     truth,
 )
 from migrate.nki.scoping import lookup, looped, name_of, store, subscript
-from migrate.nki.symbols import Number, Origin, constant
+from migrate.nki.symbols import Number, Origin, constant, placed
 from migrate.nki.values import (
     Function,
     Slice,
@@ -178,26 +178,34 @@ class Expressions:
         from migrate.nki.calls import call
 
         callee = self.expression(node.func)
-        positional: list[tuple[bool, Evaluate]] = []
+        positional: list[tuple[bool, Evaluate, Origin]] = []
         for arg in node.args:
-            if isinstance(arg, ast.Starred):
-                positional.append((True, self.expression(arg.value)))
-            else:
-                positional.append((False, self.expression(arg)))
-        keywords = [(word.arg, self.expression(word.value)) for word in node.keywords]
+            spread = isinstance(arg, ast.Starred)
+            inner = arg.value if isinstance(arg, ast.Starred) else arg
+            positional.append((spread, self.expression(inner), self.origin(inner)))
+        keywords = [
+            (word.arg, self.expression(word.value), self.origin(word.value))
+            for word in node.keywords
+        ]
         origin = self.origin(node)
 
         def evaluate(frame: Frame) -> object:
             function = callee(frame)
+            inlined = isinstance(function, Function)
             args: list[object] = []
-            for spread, argument in positional:
-                if spread:
-                    args.extend(items_of(argument(frame), origin))
-                else:
-                    args.append(argument(frame))
-            named: dict[str, object] = {}
-            for name, argument in keywords:
+            for spread, argument, place in positional:
                 value = argument(frame)
+                if spread:
+                    args.extend(items_of(value, origin))
+                else:
+                    if inlined and isinstance(value, Number):
+                        value = placed(value, place)
+                    args.append(value)
+            named: dict[str, object] = {}
+            for name, argument, place in keywords:
+                value = argument(frame)
+                if inlined and isinstance(value, Number):
+                    value = placed(value, place)
                 if name is not None:
                     named[name] = value
                 elif isinstance(value, dict) and all(isinstance(key, str) for key in value):
@@ -457,6 +465,7 @@ class Expressions:
                 return fail
 
     def _unpacking(self, items: list[ast.expr], origin: Origin) -> Assign:
+        places = [self.origin(item) for item in items]
         stars = [k for k, item in enumerate(items) if isinstance(item, ast.Starred)]
         parts = [
             self.target(item.value if isinstance(item, ast.Starred) else item) for item in items
@@ -472,7 +481,10 @@ class Expressions:
                 found = [*found[:star], list(middle), *found[len(found) - after :]]
             if len(found) != len(parts):
                 raise KernelFault("value", f"{len(found)} values for {len(parts)} names", origin)
-            for part, item in zip(parts, found, strict=True):
+            for part, item, place in zip(parts, found, places, strict=True):
+                # A size of a tensor has no place of its own: it gets that of its name.
+                if isinstance(item, Number) and item.origin is None:
+                    item = placed(item, place)
                 part(frame, item)
 
         return bind

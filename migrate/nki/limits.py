@@ -27,6 +27,7 @@ def matmul_shapes(given: Given) -> Iterator[Problem]:
             ("stationary", k),
             ("moving", k2),
             of=right.shape[0],
+            against=("stationary",),
         )
     if m > PARTITIONS:
         yield given.problem(
@@ -55,6 +56,7 @@ def matmul_shapes(given: Given) -> Iterator[Problem]:
             "dst",
             ("rows", rows),
             ("columns", dst.free_elements),
+            against=("stationary", "moving"),
         )
 
 
@@ -70,7 +72,10 @@ def matmul_dtypes(given: Given) -> Iterator[Problem]:
     wide = {DType.FLOAT32, DType.TFLOAT32}
     if (left.dtype in wide) != (right.dtype in wide):
         yield given.problem(
-            "dtype-mix", f"stationary is {left.dtype}, moving is {right.dtype}", "moving"
+            "dtype-mix",
+            f"stationary is {left.dtype}, moving is {right.dtype}",
+            "moving",
+            against=("stationary",),
         )
     if given.values.get("is_transpose") is True:
         return
@@ -92,9 +97,12 @@ def transpose_shapes(given: Given) -> Iterator[Problem]:
             "dst",
             ("partitions", int(dst.shape[0].value)),
             ("elements", dst.free_elements),
+            against=("data",),
         )
     if dst.dtype is not data.dtype:
-        yield given.problem("dtype", f"dst is {dst.dtype}, data is {data.dtype}", "dst")
+        yield given.problem(
+            "dtype", f"dst is {dst.dtype}, data is {data.dtype}", "dst", against=("data",)
+        )
     engine = given.values.get("engine")
     name = engine.name if isinstance(engine, Member) else "unknown"
     small = p <= 32 and f <= 32

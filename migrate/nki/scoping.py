@@ -122,7 +122,7 @@ def looped(value: object, frame: Frame, origin: Origin, variable: str) -> Iterat
     for position in range(int(over.trips.value)):
         run.meter.step()
         run.loops = (*outer, LoopValue(loop, position, over.trips))
-        yield over.element(axis(loop, position))
+        yield over.element(axis(loop, position, origin))
     run.loops = outer
 
 

@@ -18,7 +18,7 @@ from migrate.nki.expressions import Expressions, sign_of
 from migrate.nki.frames import Assertion, Code, Frame
 from migrate.nki.operations import MAX_ITEMS, arithmetic, text_of, truth
 from migrate.nki.scoping import lookup, looped, name_of, store
-from migrate.nki.symbols import Origin
+from migrate.nki.symbols import Number, Origin, placed
 from migrate.nki.syntax import as_load, bound_names, depth_of, own_statements, views_in
 from migrate.nki.values import Function, LoopValue, Unknown, View
 from migrate.source import Source
@@ -232,11 +232,14 @@ class Compiler(Expressions):
         compute = self.expression(value)
         binds = [self.target(target) for target in targets]
         hint = targets[0].id if isinstance(targets[0], ast.Name) else ""
+        place = self.origin(value)
 
         def execute(frame: Frame) -> Flow:
             if hint:
                 frame.run.hint = hint
             found = compute(frame)
+            if isinstance(found, Number):
+                found = placed(found, place)
             for bind in binds:
                 bind(frame, found)
             return None

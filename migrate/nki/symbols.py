@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -22,8 +22,8 @@ MAX_WEIGHT = 96
 """Nodes of an expression tree before it is cut to its value.  Longer ones come from
 counters carried round a loop; folding recovers those from their values."""
 
-MAX_SOURCES = 6
-"""Places that `Number.sources` returns at most."""
+MAX_SOURCES = 12
+"""Places that `sources` returns at most."""
 
 MAX_BITS = 64
 """Integers are 32-bit in kernels; host arithmetic on addresses may need more."""
@@ -151,17 +151,25 @@ class Number:
         return self._index
 
     def sources(self) -> tuple[Span, ...]:
-        """The places that decided the value, nearest first, at most `MAX_SOURCES`."""
-        found: dict[Span, None] = {}
-        pending: list[Number] = [self]
-        while pending and len(found) < MAX_SOURCES:
-            following: list[Number] = []
-            for number in pending:
+        """The places that decided the value, nearest first."""
+        return sources((self,))
+
+
+def sources(numbers: Iterable[Number]) -> tuple[Span, ...]:
+    """The places that decided some values: nearest first, what they rest on last."""
+    found: dict[Span, None] = {}
+    pending = list(numbers)
+    seen: set[int] = set()
+    while pending and len(found) < MAX_SOURCES:
+        following: list[Number] = []
+        for number in pending:
+            if id(number) not in seen:
+                seen.add(id(number))
                 if number.origin is not None:
                     found.setdefault(number.origin.span)
                 following.extend(number.args)
-            pending = following
-        return tuple(found)[:MAX_SOURCES]
+        pending = following
+    return tuple(found)[:MAX_SOURCES]
 
 
 def size(name: str, value: int) -> Number:
@@ -169,9 +177,16 @@ def size(name: str, value: int) -> Number:
     return Number(value, "symbol", symbol=name)
 
 
-def axis(loop: Loop, iteration: int) -> Number:
+def axis(loop: Loop, iteration: int, origin: Origin | None = None) -> Number:
     """The position of a loop, counted from 0."""
-    return Number(iteration, "axis", symbol=loop.axis)
+    return Number(iteration, "axis", (), origin, loop.axis)
+
+
+def placed(number: Number, origin: Origin) -> Number:
+    """The number as it is named at another place: `sources` leads there first."""
+    if number.origin is not None and number.origin.node is origin.node:
+        return number
+    return Number(number.value, "same", (number,), origin)
 
 
 def constant(value: Value, origin: Origin | None = None) -> Number:
@@ -276,6 +291,13 @@ def extremum(which: str, args: tuple[Number, ...], origin: Origin | None = None)
     return Number(chosen, which, args, origin)
 
 
+def _named(number: Number) -> Number:
+    """The number that names at other places stand for."""
+    while number.op == "same":
+        number = number.args[0]
+    return number
+
+
 def _index(number: Number) -> Index:
     """Canonical form; subtrees without one stand for their value."""
     value = number.value
@@ -286,9 +308,9 @@ def _index(number: Number) -> Index:
         return Index.size(number.symbol)
     if not number.symbolic:
         return Index.of(value)
-    if number.op in {"ceil", "floor", "int"} and number.args[0].op == "/":
+    if number.op in {"ceil", "floor", "int"} and (quotient := _named(number.args[0])).op == "/":
         # `math.ceil(n / 128)`: exact for the integers that a float holds exactly.
-        top, bottom = number.args[0].args
+        top, bottom = quotient.args
         if top.integral and bottom.integral and bottom.value > 0 and top.value >= 0:
             rounding = bottom.index() - 1 if number.op == "ceil" else 0
             return (top.index() + rounding) // bottom.index()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from migrate.nki.errors import KernelFault, Unsupported
-from migrate.nki.symbols import Number, Origin, binary, constant
+from migrate.nki.symbols import Number, Origin, binary, constant, sources
 from migrate.nki.values import (
     Address,
     Buffer,
@@ -29,21 +29,30 @@ ONE = constant(1)
 
 
 def plus(left: Number, right: Number) -> Number:
-    """Sum without a node for a plain zero."""
+    """Sum without a node for a plain zero that comes from nowhere."""
     if not right.symbolic and right.value == 0:
-        return left
+        return _with_places(left, right)
     if not left.symbolic and left.value == 0:
-        return right
+        return _with_places(right, left)
     return binary("+", left, right)
 
 
 def times(left: Number, right: Number) -> Number:
-    """Product without a node for a plain one or zero."""
+    """Product without a node for a plain one or zero that comes from nowhere."""
     if not right.symbolic and right.value == 1:
-        return left
+        return _with_places(left, right)
     if not left.symbolic and left.value == 1:
-        return right
+        return _with_places(right, left)
     return binary("*", left, right)
+
+
+def _with_places(number: Number, neutral: Number) -> Number:
+    """The number, with the places of a neutral element that was combined with it."""
+    if neutral.origin is None and not neutral.args:
+        return number
+    if number.origin is None and not number.args and number.value == neutral.value:
+        return number if number.symbolic else neutral
+    return Number(number.value, "same", (number, neutral))
 
 
 def product(factors: Sequence[Number]) -> Number:
@@ -104,7 +113,7 @@ def subscript(view: View, keys: Sequence[object], origin: Origin) -> View:
         match key:
             case Number():
                 start, size, step = _wrapped(key, extent), ONE, None
-                _check(faults, start, ONE, ONE, extent, axis, origin.span)
+                _check(faults, view, start, ONE, ONE, axis, origin.span)
                 # On chip the partition axis stays, and no tile falls below rank 2.
                 keep = on_chip and (axis == 0 or new_rank < 2)
                 if keep and axis != 0:
@@ -123,7 +132,7 @@ def subscript(view: View, keys: Sequence[object], origin: Origin) -> View:
                 start, size, step = _resolved(key, extent, origin)
             case _:
                 raise Unsupported(f"indexing a tensor with {describe(key)}", origin)
-        _check(faults, start, size, step, extent, axis, origin.span)
+        _check(faults, view, start, size, step, axis, origin.span)
         if size.value < 0:
             size = ZERO
         starts.append(start)
@@ -194,7 +203,7 @@ def _resolved(key: Slice, extent: Number, origin: Origin) -> tuple[Number, Numbe
         raise Unsupported(f"a slice with step {step.value}", origin)
     start = _wrapped(key.start, extent) if key.start is not None else ZERO
     stop = _wrapped(key.stop, extent) if key.stop is not None else extent
-    if start is ZERO:
+    if key.start is None:
         length = stop
     else:
         length = binary("-", stop, start, origin)
@@ -205,19 +214,21 @@ def _resolved(key: Slice, extent: Number, origin: Origin) -> tuple[Number, Numbe
 
 def _check(
     faults: list[Problem],
+    view: View,
     start: Number,
     size: Number,
     step: Number,
-    extent: Number,
     axis: int,
     span: Span,
 ) -> None:
+    extent = view.shape[axis]
     first, count, limit = int(start.value), int(size.value), int(extent.value)
     last = first + (count - 1) * int(step.value)
     if count > 0 and first >= 0 and last < limit:
         return
     numbers = (("axis", axis), ("first", first), ("last", last), ("size", limit))
-    sources = (*start.sources(), *size.sources(), *extent.sources())
+    places = dict.fromkeys((*sources((start, size)), view.buffer.site.span, *extent.sources()))
+    found = tuple(places)
     if count <= 0:
         faults.append(
             Problem(
@@ -225,7 +236,7 @@ def _check(
                 f"the slice of axis {axis} from {first} has {count} elements",
                 span,
                 numbers=numbers,
-                sources=sources,
+                sources=found,
             )
         )
         return
@@ -235,7 +246,7 @@ def _check(
             f"elements {first} to {last} of axis {axis}, whose size is {limit}",
             span,
             numbers=numbers,
-            sources=sources,
+            sources=found,
         )
     )
 
@@ -337,7 +348,7 @@ def pattern(
                 f"elements {low} to {high} of a tensor of {total.value}",
                 origin.span,
                 numbers=(("first", low), ("last", high), ("size", int(total.value))),
-                sources=start.sources(),
+                sources=tuple(dict.fromkeys((*start.sources(), view.buffer.site.span))),
             )
         )
     return View(

@@ -13,7 +13,7 @@ from migrate.case.fills import FillError
 from migrate.ir.constructs import constructs
 from migrate.pipeline.kernels import Pair, open_pair
 from migrate.pipeline.launches import launch_at
-from migrate.pipeline.reading import Positions, read_positions
+from migrate.pipeline.reading import Positions, Progress, read_positions, shown
 from migrate.pipeline.repair import repaired
 from migrate.results import (
     Comparison,
@@ -35,10 +35,16 @@ from migrate.verify.run import Ran
 
 
 def compared(
-    cuda: str | None, nki: str | None, *, case: str | None, run: str, budget: Budget
+    cuda: str | None,
+    nki: str | None,
+    *,
+    case: str | None,
+    run: str,
+    budget: Budget,
+    progress: Progress | None = None,
 ) -> Comparison:
     """The comparison of two kernels; see `migrate.api.compare`."""
-    return judged(open_pair(cuda, nki, case), run=run, budget=budget)
+    return judged(open_pair(cuda, nki, case), run=run, budget=budget, progress=progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +56,19 @@ class _Runs:
     """The first run at each position."""
 
 
-def judged(pair: Pair, *, run: str, budget: Budget) -> Comparison:
+def judged(pair: Pair, *, run: str, budget: Budget, progress: Progress | None = None) -> Comparison:
     """The comparison of a pair that was read."""
+    tell = progress or (lambda _: None)
     meter = Meter(budget, "reading both kernels")
     make_inputs = partial(make, folder=pair.case.folder)
     try:
-        positions = read_positions(pair, make_inputs, meter)
+        positions = read_positions(pair, make_inputs, meter, tell)
     except FillError as error:
         raise SourceError(str(error), file=pair.case.file or "the case") from None
-    runs = _run(pair, positions, run, budget) if run != "never" else _Runs((), False, ())
+    runs = _run(pair, positions, run, budget, tell) if run != "never" else _Runs((), False, ())
     positions = _trusted(positions, runs, Meter(budget, "checking the readings"))
     evidence = Evidence(positions.readings, positions.problems, runs.made)
-    found = _located(pair, positions, findings(evidence))
+    found = _located(pair, positions, findings(evidence), tell)
     relations = positions.relations
     pairing = _pairing(positions)
     coverage = positions.coverage
@@ -108,7 +115,9 @@ def judged(pair: Pair, *, run: str, budget: Budget) -> Comparison:
     )
 
 
-def _located(pair: Pair, positions: Positions, found: Sequence[Found]) -> tuple[Finding, ...]:
+def _located(
+    pair: Pair, positions: Positions, found: Sequence[Found], tell: Progress
+) -> tuple[Finding, ...]:
     """Findings at their cause, where reading the kernel with a small edit shows it."""
     import msgspec
 
@@ -116,6 +125,7 @@ def _located(pair: Pair, positions: Positions, found: Sequence[Found]) -> tuple[
     for each in found:
         finding = each.finding
         if each.suspects:
+            tell(f"looking for the cause of {finding.rule}")
             cause = repaired(pair, positions.readings, (finding.span, *each.suspects))
             if cause is not None:
                 span, change = cause
@@ -135,7 +145,7 @@ def _same(finding: Finding, known: Finding) -> bool:
     )
 
 
-def _run(pair: Pair, positions: Positions, mode: str, budget: Budget) -> _Runs:
+def _run(pair: Pair, positions: Positions, mode: str, budget: Budget, tell: Progress) -> _Runs:
     from migrate.verify.run import Pair as Runnable
     from migrate.verify.run import run as run_once
 
@@ -152,6 +162,7 @@ def _run(pair: Pair, positions: Positions, mode: str, budget: Budget) -> _Runs:
     cut_short = False
     for position, inputs in plan(len(positions.readings), every=mode == "always"):
         binding = positions.readings[position].binding
+        tell(f"running both kernels at {shown(binding)}, {inputs.family} inputs")
         try:
             launch = launch_at(pair, binding)
             done = run_once(runnable, launch, binding, inputs, budget)

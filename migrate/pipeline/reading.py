@@ -18,6 +18,7 @@ from migrate.pipeline.sides import CudaReading, NkiReading, read_cuda, read_nki
 from migrate.results import Coverage, Inputs
 from migrate.rules.rule import Problem, Reading
 
+Progress = Callable[[str], None]
 Make = Callable[[Binding, Inputs], Mapping[str, NDArray[Any]]]
 
 
@@ -40,7 +41,7 @@ class Positions:
         return tuple(r.relation for r in self.readings if r.relation is not None)
 
 
-def read_positions(pair: Pair, make: Make, meter: Meter) -> Positions:
+def read_positions(pair: Pair, make: Make, meter: Meter, tell: Progress) -> Positions:
     """Read both kernels at each position; raises `SourceError` where a choice is open."""
     readings: list[Reading] = []
     problems: list[Problem] = []
@@ -52,6 +53,7 @@ def read_positions(pair: Pair, make: Make, meter: Meter) -> Positions:
     problems += cuda.problems
     shares: list[float] = []
     for binding in bindings:
+        tell(f"reading both kernels at {shown(binding)}")
         try:
             nki = read_nki(pair, binding, meter)
             relation = _related(cuda, nki, binding, make, meter, gaps)
@@ -71,6 +73,11 @@ def read_positions(pair: Pair, make: Make, meter: Meter) -> Positions:
         coverage=Coverage(cuda=cuda.coverage, nki=min(shares, default=0.0)),
         cut_short=cut_short,
     )
+
+
+def shown(binding: Binding) -> str:
+    """The sizes of a binding in words."""
+    return ", ".join(f"{name} = {value}" for name, value in binding.sizes.items()) or "fixed sizes"
 
 
 def _related(

@@ -20,6 +20,7 @@ from migrate.rules import (
     map110,
     num301,
     num302,
+    num303,
 )
 from migrate.rules.rule import Rule
 
@@ -41,6 +42,7 @@ RULES: Final[tuple[Rule, ...]] = (
     # Numerics: it computes the same, less exactly.
     num301.RULE,
     num302.RULE,
+    num303.RULE,
     # API: it does not compile.
     api401.RULE,
 )

@@ -211,7 +211,7 @@ def test_spans_point_at_the_calls() -> None:
         "for j in range",
     }
     axis = next(op.axes[0] for op in walk(found.body) if isinstance(op, Parallel))
-    assert [text.excerpt(span) for span in axis.sources[:2]] == ["n // step", "rows * WIDTH"]
+    assert [text.excerpt(span) for span in axis.sources[:3]] == ["n // step", "n", "rows * WIDTH"]
 
 
 def binary(line: str, out: str = "nl.float32") -> str:
