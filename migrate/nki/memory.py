@@ -1,7 +1,7 @@
 """The contents of buffers while a kernel is simulated.
 
-Every element knows whether it was written; PSUM elements also know whether a matmul
-wrote them and whether they were read since, which decides accumulation.
+Every element knows whether it was written; those of tensors that matmuls write also know
+whether one did and whether they were read since, which decides accumulation.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from migrate.budget import Meter
-from migrate.nki.values import Buffer, Memory, View
+from migrate.nki.values import Buffer, View
 from migrate.numerics.domain import Domain
 from migrate.numerics.dtypes import DType
 
@@ -30,12 +30,21 @@ _CACHED_PATTERNS = 512
 
 @dataclass(slots=True, eq=False)
 class Storage(Generic[V]):
-    """One buffer's elements, flat in row-major order."""
+    """One buffer's elements, flat in row-major order.
+
+    `accumulated` and `consumed` (a matmul wrote it; it was read since) are kept once a
+    matmul has written to the buffer.
+    """
 
     content: V
     written: Array
-    accumulated: Array | None
-    consumed: Array | None
+    accumulated: Array | None = None
+    consumed: Array | None = None
+
+    def follow(self) -> None:
+        """Start to keep track of matmuls."""
+        self.accumulated = np.zeros(self.written.shape, bool)
+        self.consumed = np.zeros(self.written.shape, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +93,7 @@ class Contents(Generic[V]):
         weakref.finalize(buffer, self.meter.give, size)
 
     def _new(self, buffer: Buffer, content: V, written: Array) -> Storage[V]:
-        psum = buffer.memory is Memory.PSUM
-        blank = np.zeros(buffer.elements, bool) if psum else None
-        read = np.zeros(buffer.elements, bool) if psum else None
-        storage = self._live[buffer] = Storage(content, written, blank, read)
+        storage = self._live[buffer] = Storage(content, written)
         return storage
 
     def elements(self, view: View) -> Elements:

@@ -21,7 +21,7 @@ from migrate.nki.memory import Contents, Elements, Storage
 from migrate.nki.parse import Module
 from migrate.nki.specialize import Specialization, specialize
 from migrate.nki.symbols import Number, size
-from migrate.nki.values import Buffer, Memory, TensorSpec, View
+from migrate.nki.values import Buffer, TensorSpec, View
 from migrate.numerics.casts import Rule
 from migrate.numerics.domain import Domain, OperatorError, Order
 from migrate.numerics.dtypes import DType
@@ -340,12 +340,13 @@ class _Runner(Generic[V]):
     def accumulate(self, view: View, value: V, mode: bool | None) -> None:
         storage = self.contents.of(view.buffer)
         places = self.contents.elements(view)
-        if storage.accumulated is None or storage.consumed is None or places.inside is not None:
-            # Not in PSUM: the instruction's problems say so; the sum is what it would be.
-            if view.buffer.memory is not Memory.PSUM and mode is not True:
-                self.write(view, value)
-                return
-            raise Unsupported("a matmul into a tensor that is not a tile in PSUM")
+        if places.inside is not None:
+            raise Unsupported("a matmul into a tile that is partly outside its tensor")
+        # Outside PSUM the instruction's problems say so; the sum is what it would be there.
+        if storage.accumulated is None or storage.consumed is None:
+            storage.follow()
+        assert storage.accumulated is not None
+        assert storage.consumed is not None
         before = storage.accumulated[places.positions]
         if mode is None and bool((before & storage.consumed[places.positions]).any()):
             self._report(

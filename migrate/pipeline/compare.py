@@ -11,6 +11,7 @@ from migrate.align.pairing import pair as paired
 from migrate.budget import Budget, Exhausted, Meter
 from migrate.case.fills import FillError
 from migrate.ir.constructs import constructs
+from migrate.pipeline.infer import completed
 from migrate.pipeline.kernels import Pair, open_pair
 from migrate.pipeline.launches import launch_at
 from migrate.pipeline.reading import Positions, Progress, read_positions, shown
@@ -44,7 +45,8 @@ def compared(
     progress: Progress | None = None,
 ) -> Comparison:
     """The comparison of two kernels; see `migrate.api.compare`."""
-    return judged(open_pair(cuda, nki, case), run=run, budget=budget, progress=progress)
+    pair = completed(open_pair(cuda, nki, case), budget)
+    return judged(pair, run=run, budget=budget, progress=progress)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from migrate.case.types import Integer, Tensor
 from migrate.cuda.lift import lift
 from migrate.cuda.types import Pointer, Scalar, scalar_of
 from migrate.ir.index import ONE, Index
-from migrate.ir.nodes import Kernel, Load, Map, walk
+from migrate.ir.nodes import Kernel, Map, walk
 from migrate.pipeline.infer_extents import Extents, Open, factors, shapes
 from migrate.pipeline.infer_geometry import Triple, geometry
 from migrate.pipeline.infer_launch import Started, TemplateValue, started
@@ -30,7 +30,7 @@ class Subject:
 
     `integers` has the value of each integer parameter, `dtypes` the format of every scalar
     parameter, `floats` the values the host code gives.  `values` are sizes that it gives as
-    numbers, `firm` those that must keep them.
+    numbers, `firm` those that must keep them.  `computes`: it does more than move data.
     """
 
     grid: Triple
@@ -45,6 +45,7 @@ class Subject:
     arrays: tuple[Array, ...]
     multiples: tuple[tuple[Index, int], ...]
     told: tuple[str, ...]
+    computes: bool = True
 
     def sizes(self) -> tuple[str, ...]:
         """The sizes that decide a shape or the launch, in the order of the parameters."""
@@ -147,6 +148,7 @@ def subject(pair: Pair, meter: Meter) -> Subject:
         arrays=arrays,
         multiples=multiples,
         told=tuple(told),
+        computes=any(isinstance(op, Map) for op in walk(lifted.body)),
     )
     return _unified(found, pair)
 
@@ -199,13 +201,6 @@ def _arrays(
         role = roles.get(parameter.name) if shape is not None else None
         arrays.append(Array(parameter.name, extents, role, scalar.dtype, parameter.span, why))
     return tuple(arrays), tuple(multiples)
-
-
-def computes(kernel: Kernel) -> bool:
-    """Whether a kernel does more than move data."""
-    return any(isinstance(op, Map) for op in walk(kernel.body)) and any(
-        isinstance(op, Load) for op in walk(kernel.body)
-    )
 
 
 # -- what a case states ---------------------------------------------------------------

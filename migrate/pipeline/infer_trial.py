@@ -103,6 +103,11 @@ class Trials:
             return Outcome("read", guess)
         return Outcome("proved" if relation.status == "proved" else "read", guess)
 
+    def cuda_kernel(self, guess: Guess, sizes: Mapping[str, int]) -> Kernel | None:
+        """The CUDA kernel under a guess; `None` where it is not read."""
+        case = case_of(self.pair, guess, {name: (value,) for name, value in sizes.items()})
+        return self._read_cuda(case, bind(case, case.runs()[0]))
+
     def _read_cuda(self, case: Case, binding: Binding) -> Kernel | None:
         key = (
             case.cuda.launch,
@@ -197,7 +202,7 @@ def with_outputs(
     shape from the NKI kernel's.  The answer is a sentence where results are missing.
     """
     outputs = [array for array in guess.subject.arrays if array.is_output]
-    returned = {n: view for n, view in enumerate(found.returned)}
+    returned = dict(enumerate(found.returned))
     taken = {t.nki_out for t in case.tensors if t.nki_out is not None}
     given = {array.name: guess.match.arrays.get(array.name) for array in outputs}
     free = [n for n, view in returned.items() if n not in taken and view.buffer.role != "parameter"]

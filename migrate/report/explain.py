@@ -94,8 +94,11 @@ def nearest(id: str) -> tuple[str, ...]:  # noqa: A002
     from cydifflib import get_close_matches
 
     by_folded = {name.casefold(): name for name in known()}
-    found = get_close_matches(id.casefold()[:100], list(by_folded), n=NEAREST, cutoff=0.5)
-    return tuple(by_folded[name] for name in found)
+    wanted = id.casefold()[:100]
+    found = get_close_matches(wanted, list(by_folded), n=2 * NEAREST, cutoff=0.5)
+    # Among names that are equally alike, the one with the most characters in place is meant.
+    ordered = sorted(found, key=lambda name: -sum(map(str.__eq__, wanted, name)))
+    return tuple(by_folded[name] for name in ordered[:NEAREST])
 
 
 def _rule(rule: Rule) -> Page:

@@ -31,11 +31,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from migrate.align.difference import Difference
-from migrate.align.relation import Mismatch, OutputRelation
+from migrate.align.relation import Mismatch, OutputRelation, spans_of
 from migrate.ir.forms import Hashed
 from migrate.ir.wording import said
 from migrate.rules.places import at, related
 from migrate.rules.rule import Draft, Evidence, Rule
+from migrate.source import Span
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
@@ -45,9 +46,12 @@ def check(evidence: Evidence) -> Iterator[Draft]:
             if overflow is None or witness is None:
                 continue
             parted = _parted(output)
-            words = ""
+            words, span = "", overflow.span
+            around: tuple[Span, ...] = (overflow.span,)
             if parted is not None:
                 words = f"; it has {said(parted.nki)} where the CUDA kernel has {said(parted.cuda)}"
+                span = parted.nki_span or span
+                around = (*around, *spans_of(parted.nki))
             place = ", ".join(map(str, witness.index))
             yield Draft(
                 message=(
@@ -56,9 +60,9 @@ def check(evidence: Evidence) -> Iterator[Draft]:
                     f" at {at(relation.sizes.items())}{words}"
                 ),
                 side="nki",
-                span=(parted.nki_span if parted is not None else None) or overflow.span,
+                span=span,
                 related=(
-                    *related("nki", [overflow.span]),
+                    *related("nki", (s for s in around if s != span)),
                     *related("cuda", [parted.cuda_span if parted is not None else None]),
                 ),
                 witness=witness,

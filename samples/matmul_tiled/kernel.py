@@ -41,14 +41,13 @@ def matmul_tiled(a_t, b):
             product = nl.ndarray((m_size, n_size), dtype=nl.float32, buffer=nl.psum)
 
             # The first matmul into a new PSUM tile overwrites it, the others add to it.
-            for step, a_tile in enumerate(a_tiles):
-                k_start = step * TILE_K
-                b_tile = load_tile(b, k_start, min(TILE_K, k - k_start), n_start, n_size)
+            for k_start in range(0, k, TILE_K):
+                k_size = min(TILE_K, k - k_start)
+                a_tile = a_tiles[k_start // TILE_K]
+                b_tile = load_tile(b, k_start, k_size, n_start, n_size)
                 nisa.nc_matmul(dst=product, stationary=a_tile, moving=b_tile)
 
             c_tile = nl.ndarray((m_size, n_size), dtype=c.dtype, buffer=nl.sbuf)
             nisa.tensor_copy(dst=c_tile, src=product)
-            nisa.dma_copy(
-                dst=c[m_start : m_start + m_size, n_start : n_start + n_size], src=c_tile
-            )
+            nisa.dma_copy(dst=c[m_start : m_start + m_size, n_start : n_start + n_size], src=c_tile)
     return c

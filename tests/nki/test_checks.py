@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrate.nki.values import Problem
-from tests.nki.kernels import BODY_LINE, kernel, stream, tensor
+from tests.nki.kernels import BODY_LINE, kernel, module, stream, tensor
 
 TILES = """
 s = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
@@ -109,3 +109,28 @@ def test_an_immediate_bias_needs_trn2() -> None:
     line = "nisa.activation(dst=s, op=nl.exp, data=s, bias=1.0)"
     assert problems(line) == []
     assert [p.code for p in problems(line, "trn1")] == ["immediate"]
+
+
+@pytest.mark.parametrize(
+    ("line", "allocated"),
+    [
+        ("nisa.nc_matmul(dst=s[0:64, :], stationary=s, moving=s)", ["s = nl.ndarray"]),
+        ("nisa.dma_copy(dst=p, src=x[0:128, :])", ["p = nl.ndarray"]),
+        ("nisa.tensor_tensor(dst=s, data1=p, data2=r, op=nl.add)", ["r = nl.", "p = nl."]),
+        ("nisa.nc_matmul(dst=p[0:64, :], stationary=q, moving=s)", ["q = nl.ndarray"]),
+        ("nisa.tensor_copy(dst=s, src=h)", ["h = nl.ndarray", "s = nl.ndarray"]),
+        ("nisa.dma_copy(dst=s, src=x[128:256, :])", ["def k(x)"]),
+    ],
+)
+def test_problems_lead_to_the_allocations_concerned(line: str, allocated: list[str]) -> None:
+    text = kernel(TILES + line + "\nreturn x")
+    source = module(text).source
+    (found, *_) = problems(line)
+    lines = [
+        text.split("\n")[span.start_line - 1].strip()
+        for span in found.sources
+        if source.excerpt(span).startswith("nl.ndarray") or source.excerpt(span) == "x"
+    ]
+    assert len(lines) == len(allocated)
+    for shown, start in zip(lines, allocated, strict=True):
+        assert shown.startswith(start)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migrate.ir.evaluate import evaluate
-from migrate.ir.nodes import Fold, Guard, Kernel, Opaque, Parallel, Reduce, Space, walk
+from migrate.ir.nodes import Fold, Guard, Kernel, Load, Opaque, Parallel, Reduce, Space, walk
 from migrate.ir.reals import Reals
 from migrate.ir.text import render
 from migrate.ir.validate import problems
@@ -20,6 +20,7 @@ from migrate.nki.simulate import simulate
 from migrate.numerics.bounded import Bounded
 from migrate.numerics.dtypes import DType
 from tests.nki.kernels import (
+    HEADER,
     MATMUL,
     ROWS,
     SOFTMAX,
@@ -648,3 +649,39 @@ return z
 """
     )
     lifted(text, x=normal(6, 6))
+
+
+def test_loads_name_every_place_that_decides_where_they_are() -> None:
+    text = HEADER + (
+        """
+STEP = 4
+
+
+def load(src, at, rows, left):
+    tile = nl.ndarray((rows, 2), dtype=src.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=src[at : at + rows, left : left + 2])
+    return tile
+
+
+@nki.jit
+def k(x, shift):
+    n, c = x.shape
+    y = nl.ndarray((n, 2), dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in range(n // STEP):
+        top = i * STEP
+        edge = shift
+        tile = load(x, top, STEP, edge)
+        first = load(x, 0, STEP, left=1)
+        nisa.tensor_tensor(dst=tile, data1=tile, data2=first, op=nl.add)
+        nisa.dma_copy(dst=y[top : top + STEP, :], src=tile)
+    return y
+"""
+    )
+    source = module(text).source
+    found = lifted(text, x=normal(8, 5), shift=2)
+    loads = [op for op in walk(found.body) if isinstance(op, Load) and op.source.buffer == "x"]
+    shown = [[source.excerpt(span) for span in op.sources] for op in loads]
+    header = "for i in range(n // STEP)"
+    assert shown[0][:4] == ["top", "edge", "i * STEP", "shift"]
+    assert shown[0][4:] == [header, "4"]
+    assert shown[1] == ["0", "1"]

@@ -1,0 +1,484 @@
+"""What a comparison needs and no case states, read from the two kernels themselves.
+
+1. The launch, sizes and shapes of the CUDA side (`infer_cuda`).
+2. Which NKI parameter is which array: by name, then by order (`infer_match`).
+3. The guess is tried at small sizes.  If the kernels are not proved equal under it, others are:
+   inputs of one shape in another order, matrices turned.  Such a guess counts only if it is
+   proved; else names and order decide.
+4. Sizes below, at and beyond the tiles of both kernels (`infer_sizes`).
+
+The result is a case like a stated one, with a sentence for everything in it that was inferred.
+What stays open ends in a `SourceError` that says what to state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from migrate.budget import Budget, Exhausted, Meter
+from migrate.case.types import Case
+from migrate.cuda.check import function
+from migrate.cuda.types import Pointer, Scalar
+from migrate.ir.index import Index
+from migrate.pipeline.infer_case import Guess, case_of
+from migrate.pipeline.infer_cuda import Subject, stated_for, subject
+from migrate.pipeline.infer_extents import Extents, factors
+from migrate.pipeline.infer_launch import usable
+from migrate.pipeline.infer_match import Array, layouts, match, orders, plain, transposed
+from migrate.pipeline.infer_signature import Parameter, parameters
+from migrate.pipeline.infer_sizes import (
+    Frame,
+    Sizes,
+    positions,
+    rounded,
+    small,
+    tiles_of,
+    tiles_of_kernel,
+)
+from migrate.pipeline.infer_trial import Outcome, Trials
+from migrate.pipeline.kernels import Pair
+from migrate.source import SourceError
+
+ODD_FLOATS = (0.75, 1.25, 0.625, 1.375)
+"""Values of float arguments that nothing states: exact in every format, and not neutral."""
+
+MAX_TRIALS = 48
+"""Guesses that are tried besides the first."""
+
+MAX_TURNS = 8
+
+SMALL = 96
+"""What a size without a tile of the NKI kernel is kept to where larger ones are refused."""
+
+
+def completed(pair: Pair, budget: Budget | None = None) -> Pair:
+    """The pair with its case completed, and sentences on what was inferred.
+
+    A case that states everything is left as it is.  Raises `SourceError` for what is open.
+    """
+    if _stated(pair):
+        return pair
+    meter = Meter(budget if budget is not None else Budget(), "inferring what no case states")
+    try:
+        return _Inference(pair, meter).pair_with_case()
+    except Exhausted as stop:
+        raise SourceError(
+            f"{stop}; state the sizes, tensors and launch in a case",
+            file=pair.case.file or pair.cuda_source.name,
+        ) from None
+
+
+def _stated(pair: Pair) -> bool:
+    """Whether the case leaves nothing open."""
+    launch, case = pair.launch, pair.case
+    if launch.grid is None or launch.block is None:
+        return False
+    try:
+        kernel = function(pair.program, pair.cuda.name, dict(launch.template) or None)
+    except SourceError:
+        return False
+    given = {t.cuda for t in case.tensors} | {s.cuda for s in case.scalars}
+    if any(
+        parameter.name not in given
+        for parameter in kernel.parameters
+        if isinstance(parameter.type, Pointer | Scalar)
+    ):
+        return False
+    taken = {t.nki for t in case.tensors} | {s.nki for s in case.scalars} | case.nki.args.keys()
+    if any(
+        not parameter.optional and parameter.name not in taken
+        for parameter in parameters(pair.module, pair.nki)
+    ):
+        return False
+    return all(
+        tensor.nki is not None or tensor.nki_out is not None
+        for tensor in case.tensors
+        if tensor.role in ("out", "inout")
+    ) and all(tensor.role is not None for tensor in case.tensors)
+
+
+class _Inference:
+    """One pair being completed."""
+
+    def __init__(self, pair: Pair, meter: Meter) -> None:
+        self.pair = pair
+        self.trials = Trials(pair, meter)
+        self.parameters = parameters(pair.module, pair.nki)
+        self.found = subject(pair, meter)
+        self.told: list[str] = list(self.found.told)
+
+    def error(self, message: str, *, side: str = "cuda") -> SourceError:
+        source = self.pair.cuda_source if side == "cuda" else self.pair.nki_source
+        where = self.pair.cuda.span if side == "cuda" else self.pair.nki.span
+        return SourceError(message, file=source.name, where=where)
+
+    def pair_with_case(self) -> Pair:
+        self._check_inputs()
+        guess = self._first()
+        outcome, base = self._settled(guess)
+        guess = outcome.guess
+        self._tell(guess, outcome)
+        sizes = self._positions(guess, base)
+        case = case_of(self.pair, guess, sizes)
+        inferred = (*self.pair.inferred, *self.told)
+        return replace(self.pair, case=case, launch=case.cuda.launch[0], inferred=inferred)
+
+    def _check_inputs(self) -> None:
+        for array in self.found.arrays:
+            if array.is_input and array.extents is None:
+                raise SourceError(
+                    f"the shape of {array.name} is not known ({array.why}); state it in a case"
+                    " ([[tensor]] shape)",
+                    file=self.pair.cuda_source.name,
+                    where=array.span,
+                )
+
+    # -- the first guess ------------------------------------------------------------
+
+    def _first(self) -> Guess:
+        case = self.pair.case
+        stated = {
+            array.name: tensor.nki
+            for array in self.found.arrays
+            if (tensor := stated_for(array.name, case.tensors)) is not None
+            and tensor.nki is not None
+        }
+        scalars = {s.cuda or s.name: s.nki for s in case.scalars if s.nki is not None}
+        free = [
+            parameter
+            for parameter in self.parameters
+            if parameter.name not in scalars.values() and parameter.name not in case.nki.args
+        ]
+        names = [name for name in self.found.dtypes if name not in scalars]
+        names += [name for name in self.found.sizes() if name not in names]
+        arrays = [array for array in self.found.arrays if array.role is not None]
+        matched = match(arrays, names, free, stated)
+        if isinstance(matched, str):
+            raise self.error(matched, side="nki")
+        guess = Guess(self.found, replace(matched, scalars={**matched.scalars, **scalars}))
+        guess = replace(guess, floats=self._floats(guess))
+        guess = self._constants(guess)
+        return self._ranked(guess)
+
+    def _parameter(self, name: str | None) -> Parameter | None:
+        return next((p for p in self.parameters if p.name == name), None)
+
+    def _floats(self, guess: Guess) -> dict[str, float]:
+        """A value for every float parameter: the host's, the NKI default, or an odd one."""
+        stated = {scalar.cuda for scalar in self.pair.case.scalars}
+        found: dict[str, float] = {}
+        odd = iter(ODD_FLOATS * 4)
+        for name, dtype in self.found.dtypes.items():
+            if name in stated or name in self.found.integers:
+                continue
+            parameter = self._parameter(guess.match.scalars.get(name))
+            if name in self.found.floats:
+                found[name] = self.found.floats[name]
+                self.told.append(f"{name} = {found[name]:g} from the launch")
+            elif parameter is not None and parameter.default is not None:
+                found[name] = float(parameter.default)
+                self.told.append(f"{name} = {found[name]:g}, the default of the NKI kernel")
+            elif parameter is not None:
+                found[name] = next(odd, ODD_FLOATS[0])
+                self.told.append(f"{name} = {found[name]:g} ({dtype}): nothing states a value")
+            else:
+                raise self.error(
+                    f"the value of {name} is not known, and the NKI kernel takes no argument for"
+                    " it; state it in a case ([[scalar]])"
+                )
+        return found
+
+    def _constants(self, guess: Guess) -> Guess:
+        """Values of integers that decide no shape."""
+        sizes = set(guess.subject.sizes()) | set(self.pair.case.sizes)
+        constants: dict[str, int] = {}
+        for name, index in guess.subject.integers.items():
+            loose = [s.name for s in index.symbols() if s.name not in sizes]
+            for symbol in loose:
+                parameter = self._parameter(guess.match.scalars.get(name))
+                value, why = 1, "nothing states a value, and no shape depends on it"
+                if symbol in guess.subject.values:
+                    value, why = guess.subject.values[symbol], "from the launch"
+                elif parameter is not None and parameter.default is not None:
+                    value, why = int(parameter.default), "the default of the NKI kernel"
+                constants[symbol] = value
+                self.told.append(f"{symbol} = {value}: {why}")
+        return replace(guess, constants=constants, subject=guess.subject.substituted({**constants}))
+
+    # -- ranks ----------------------------------------------------------------------
+
+    def _ranked(self, guess: Guess, assumed: int | None = None) -> Guess:
+        """The guess with shapes and layouts of the rank that the NKI parameters have.
+
+        `assumed` is the rank of parameters that do not show theirs.
+        """
+        subject = guess.subject
+        for array in subject.arrays:
+            parameter = self._parameter(guess.match.arrays.get(array.name))
+            if parameter is None or array.extents is None or len(array.extents) != 1:
+                continue
+            rank = parameter.rank or assumed
+            if rank is None or rank < 2 or self._stated_shape(array):
+                continue
+            (extent,) = array.extents
+            parts = self._ordered(factors(extent))
+            if len(parts) == rank:
+                subject = _reshaped(subject, array.extents, parts)
+            elif rank == 2 and parts == (extent,) and self._may_split(subject, extent):
+                subject = self._split(subject, extent)
+        guess = replace(guess, subject=subject)
+        chosen: dict[str, str | None] = {}
+        for array in subject.arrays:
+            parameter = self._parameter(guess.match.arrays.get(array.name))
+            if parameter is not None and not self._stated_shape(array):
+                found = layouts(array, parameter, assumed)
+                chosen[array.name] = found[0] if found else None
+        return replace(guess, layouts=chosen)
+
+    def _stated_shape(self, array: Array) -> bool:
+        return stated_for(array.name, self.pair.case.tensors) is not None
+
+    def _ordered(self, parts: Extents) -> Extents:
+        order = list(self.found.integers.values())
+        return tuple(sorted(parts, key=lambda p: order.index(p) if p in order else len(order)))
+
+    def _may_split(self, subject: Subject, extent: Index) -> bool:
+        """Whether a length is free to become rows and columns: a size of vectors only."""
+        if len(extent.symbols()) != 1 or extent != Index.size(str(extent)):
+            return False
+        if str(extent) in self.pair.case.sizes or str(extent) in subject.firm:
+            return False
+        return all(
+            array.extents == (extent,)
+            for array in subject.arrays
+            if array.extents is not None
+            and any(extent.symbols() & part.symbols() for part in array.extents)
+        )
+
+    def _split(self, subject: Subject, extent: Index) -> Subject:
+        name = str(extent)
+        taken = {s.name for i in subject.integers.values() for s in i.symbols()}
+        pair = ("rows", "cols") if not {"rows", "cols"} & taken else (f"{name}_0", f"{name}_1")
+        parts = tuple(Index.size(usable(part)) for part in pair)
+        self.told.append(
+            f"{name} = {pair[0]} * {pair[1]}: the NKI kernel takes matrices where the CUDA"
+            " kernel has vectors"
+        )
+        return _reshaped(subject, (extent,), parts).substituted({name: parts[0] * parts[1]})
+
+    # -- trying guesses ---------------------------------------------------------------
+
+    def _settled(self, first: Guess) -> tuple[Outcome, Sizes]:
+        """The guess that is proved, else the first that can be read, and the sizes for it."""
+        fallback: tuple[Outcome, Sizes] | None = None
+        stopped: tuple[Outcome, Sizes] | None = None
+        tried = 0
+        for structure in self._structures(first):
+            for base in self._bases(structure):
+                outcome = self.trials(structure, base)
+                if outcome.status in ("proved", "gap"):
+                    return outcome, base
+                if outcome.status == "assert":
+                    stopped = stopped or (outcome, base)
+                    continue  # larger sizes may be what it wants
+                for other in self._alternatives(outcome):
+                    tried += 1
+                    if tried > MAX_TRIALS:
+                        break
+                    changed = self.trials(other, base)
+                    if changed.status == "proved":
+                        return changed, base
+                if outcome.status == "read":
+                    fallback = fallback or (outcome, base)
+                    break
+                stopped = stopped or (outcome, base)
+        if fallback is not None:
+            return fallback
+        if stopped is not None:
+            outcome, base = stopped
+            raise SourceError(
+                f"{outcome.message}; at no sizes that were tried the NKI kernel is read to its"
+                " end: state sizes and tensors in a case",
+                file=self.pair.nki_source.name,
+                where=outcome.span or self.pair.nki.span,
+            )
+        raise self.error("no sizes fit the launch and the shapes; state [sizes] in a case")
+
+    def _structures(self, first: Guess) -> Iterator[Guess]:
+        """The guess, then with the other rank for parameters that do not show theirs."""
+        yield first
+        if any(
+            parameter.rank is None
+            for name in first.match.arrays.values()
+            if (parameter := self._parameter(name)) is not None
+        ):
+            told = len(self.told)
+            for rank in (2, 1):
+                made = self._ranked(replace(first, subject=first.subject), assumed=rank)
+                if (made.layouts, made.subject) != (first.layouts, first.subject):
+                    yield made
+                    del self.told[told:]
+
+    def _bases(self, guess: Guess) -> list[Sizes]:
+        """Sizes to try a guess at: those of the case, or small ones."""
+        stated = self.pair.case.runs()[0]
+        names = [name for name in guess.subject.sizes() if name not in stated]
+        if not names:
+            return [dict(stated)]
+        fixed = self._fixed(guess, self._frame(guess))
+        bases = small(names, self._frame(guess))
+        bases = [{**base, **fixed, **stated} for base in bases]
+        return bases or [positions(names, {}, {}, self._frame(guess), fixed)[0]]
+
+    def _alternatives(self, outcome: Outcome) -> Iterator[Guess]:
+        guess = outcome.guess
+        stated = {tensor.cuda or tensor.name for tensor in self.pair.case.tensors}
+        free = [
+            array for array in guess.subject.arrays if array.name not in stated and array.is_input
+        ]
+        fresh = replace(guess, outputs={}) if outcome.status == "read" else guess
+        for other in orders(guess.match, guess.subject.arrays):
+            yield self._ranked(replace(fresh, match=other))
+        # Where a kernel only moves data, its layout is all it says.
+        if self.found.computes:
+            for turned in transposed(free, guess.match, guess.layouts, MAX_TURNS):
+                yield replace(fresh, layouts=turned)
+
+    # -- sizes ------------------------------------------------------------------------
+
+    def _frame(self, guess: Guess) -> Frame:
+        shapes = tuple(a.extents for a in guess.subject.arrays if a.extents is not None)
+        return Frame(shapes, guess.subject.block, guess.subject.multiples)
+
+    def _fixed(self, guess: Guess, frame: Frame) -> dict[str, int]:
+        """The sizes that the host code gives, as far as they are small enough."""
+        names = guess.subject.sizes()
+        stated = self.pair.case.sizes
+        values = {n: v for n, v in guess.subject.values.items() if n in names and n not in stated}
+        while values:
+            ones = dict.fromkeys(names, 1)
+            within = replace(frame, multiples=())
+            loose = [name for name in values if name not in guess.subject.firm]
+            if within.admits({**ones, **values}) or not loose:
+                break
+            del values[max(loose, key=lambda name: values[name])]
+        return values
+
+    def _positions(self, guess: Guess, base: Sizes) -> dict[str, tuple[int, ...]]:
+        case = self.pair.case
+        names = [name for name in guess.subject.sizes() if name not in case.sizes]
+        if not names:
+            return {}
+        frame = self._frame(guess)
+        fixed = self._fixed(guess, frame)
+        kernel = self.trials.cuda_kernel(guess, base)
+        _, expressions = self.trials.looked(guess, base)
+        tiles = tiles_of(expressions)
+        others = tiles_of_kernel(kernel, guess.subject.grid) if kernel is not None else {}
+        if case.sizes:
+            return self._beside(names, base, case)
+        wanted = positions(names, tiles, others, frame, fixed)
+        kept: list[Sizes] = []
+        limits: dict[str, None] = {}
+        for sizes in wanted:
+            taken = self._taken(guess, sizes, tiles, frame, fixed, limits)
+            if taken is not None and taken not in kept:
+                kept.append(taken)
+        if not kept:
+            kept = [base]
+        cuts = sorted({t for name in names for t in tiles.get(name, ()) if t > 1})
+        about = f", around the tiles of {', '.join(map(str, cuts))}" if cuts else ""
+        shown = "; ".join(f"{n} = {', '.join(str(sizes[n]) for sizes in kept)}" for n in names)
+        given = [name for name in names if name in fixed]
+        source = f" ({', '.join(given)} as the launch has it)" if given else ""
+        self.told.append(f"sizes {shown}{about}{source}")
+        self.told += limits
+        return {name: tuple(sizes[name] for sizes in kept) for name in names}
+
+    def _beside(self, names: Sequence[str], base: Sizes, case: Case) -> dict[str, tuple[int, ...]]:
+        """Sizes beside those that the case states: one value, at every position."""
+        shown = ", ".join(f"{name} = {base[name]}" for name in names)
+        self.told.append(f"sizes {shown}: the case does not state them")
+        return {name: (base[name],) for name in names}
+
+    def _taken(
+        self,
+        guess: Guess,
+        sizes: Sizes,
+        tiles: Mapping[str, frozenset[int]],
+        frame: Frame,
+        fixed: Mapping[str, int],
+        limits: dict[str, None],
+    ) -> Sizes | None:
+        """The sizes, or those near them that the NKI kernel takes; `None` for neither.
+
+        What a kernel refuses in a size that it cuts into tiles is a fault, and shown as one.
+        """
+        outcome, _ = self.trials.looked(guess, sizes)
+        if outcome.status in ("read", "gap"):
+            return sizes
+        where = f"{outcome.span}: " if outcome.span is not None else ""
+        at = ", ".join(f"{name} = {value}" for name, value in sizes.items())
+        if outcome.status == "assert" or outcome.message:
+            whole = rounded(sizes, tiles, frame, fixed)
+            if whole != sizes and frame.admits(whole):
+                again, _ = self.trials.looked(guess, whole)
+                if again.status == "read":
+                    limits.setdefault(
+                        f"only whole tiles: at {at} the NKI kernel stops ({where}{outcome.message})"
+                    )
+                    return whole
+        less = {
+            name: value if name in tiles or name in fixed else min(value, SMALL - 2 * i)
+            for i, (name, value) in enumerate(sizes.items())
+        }
+        if less != sizes and frame.admits(less):
+            again, _ = self.trials.looked(guess, less)
+            if again.status == "read":
+                limits.setdefault(
+                    f"no larger sizes: at {at} the NKI kernel stops ({where}{outcome.message})"
+                )
+                return less
+        if outcome.status == "assert":
+            limits.setdefault(f"not {at}: the NKI kernel asserts {where}{outcome.message}")
+            return None
+        return sizes
+
+    # -- what is said -------------------------------------------------------------------
+
+    def _tell(self, guess: Guess, outcome: Outcome) -> None:
+        arrays = [array for array in guess.subject.arrays if array.role is not None]
+        stated = {tensor.cuda or tensor.name for tensor in self.pair.case.tensors}
+        shapes = [
+            f"{a.name} [{', '.join(map(str, a.extents or ()))}]"
+            for a in arrays
+            if a.name not in stated
+        ]
+        if shapes:
+            self.told.append(f"shapes {', '.join(shapes)} from the accesses of the CUDA kernel")
+        pairs = [
+            f"{name} is {parameter}"
+            for name, parameter in guess.match.arrays.items()
+            if name not in stated and plain(name) != plain(parameter)
+        ]
+        proved = outcome.status == "proved"
+        if pairs:
+            why = "under which both compute the same" if proved else "by their order"
+            self.told.append(f"parameters {', '.join(pairs)}, {why}")
+        for name, layout in guess.layouts.items():
+            if layout is not None and name not in stated:
+                self.told.append(f"{name} as {layout} on the NKI side")
+        for array in guess.subject.arrays:
+            if array.name in guess.outputs and len(guess.outputs) > 1:
+                position = guess.outputs[array.name]
+                self.told.append(f"{array.name} is result {position} of the NKI kernel")
+
+
+def _reshaped(subject: Subject, before: Extents, after: Extents) -> Subject:
+    """The subject with all arrays of a shape given another of as many elements."""
+    arrays = tuple(
+        replace(array, extents=after) if array.extents == before else array
+        for array in subject.arrays
+    )
+    return replace(subject, arrays=arrays)
