@@ -21,6 +21,7 @@ from migrate.nki.operations import (
     truth,
 )
 from migrate.nki.symbols import ArithmeticFault, Number, Origin, binary, constant, unary
+from migrate.nki.symbols import axis as position
 from migrate.nki.values import (
     Builtin,
     DynamicSlice,
@@ -90,21 +91,48 @@ def dynamic_slice(
 
 
 def program_id(
-    _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
+    frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
-    return constant(0, origin)
+    """`nl.program_id(axis=0)`: the program's position in the grid."""
+    given = dict(zip(("axis",), args, strict=False)) | keywords
+    if len(args) > 1 or not given.keys() <= {"axis"}:
+        raise KernelFault("type", "program_id is called with the wrong arguments", origin)
+    axis = int(integer(given.get("axis", constant(0)), origin).value)
+    programs = frame.run.programs
+    if not programs:
+        return constant(0, origin)
+    if not 0 <= axis < len(programs):
+        raise Unsupported(f"axis {axis} of a grid with {len(programs)} axes", origin)
+    value = programs[axis]
+    return position(value.loop, value.iteration, origin)
 
 
 def num_programs(
-    _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
+    frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
-    return constant(1, origin)
+    """`nl.num_programs(axes=0)`: how many programs there are along axes of the grid."""
+    given = dict(zip(("axes",), args, strict=False)) | keywords
+    if len(args) > 1 or not given.keys() <= {"axes"}:
+        raise KernelFault("type", "num_programs is called with the wrong arguments", origin)
+    axes = given.get("axes", constant(0))
+    grid = frame.run.grid
+    if not frame.run.programs:
+        return constant(1, origin)
+    count = 1
+    for item in items_of(axes, origin) if isinstance(axes, tuple | list) else [axes]:
+        axis = int(integer(item, origin).value)
+        if not 0 <= axis < len(grid):
+            raise Unsupported(f"axis {axis} of a grid with {len(grid)} axes", origin)
+        count *= grid[axis]
+    return constant(count, origin)
 
 
 def program_ndim(
-    _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
+    frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
-    return constant(0, origin)
+    """`nl.program_ndim()`: axes of the grid, 0 without one."""
+    _positional("program_ndim", args, keywords, origin, 0)
+    return constant(len(frame.run.grid), origin)
 
 
 def memory_test(*names: str) -> Host:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from migrate.budget import Exhausted, Meter
+from migrate.nki.errors import Unsupported
 from migrate.nki.symbols import CallStack, Loop, Number, Origin
 from migrate.nki.values import Buffer, LoopValue, Memory, Problem, Site, View
 from migrate.source import Frame as SourceFrame
@@ -139,6 +140,12 @@ class Run:
     target: str
     scope: ModuleScope
     on_allocation: Callable[[Buffer], None] | None = None
+    grid: tuple[int, ...] = ()
+    programs: tuple[LoopValue, ...] = ()
+    """Which program of the grid is running, axis by axis; empty where there is only one."""
+    shared: list[Buffer] = field(default_factory=list)
+    """Tensors that all programs of the grid have in common, in the order of allocation."""
+    shared_used: int = 0
     loops: tuple[LoopValue, ...] = ()
     open: bool = False
     """Whether the kernel's own body is running, so that instructions may be emitted."""
@@ -210,11 +217,27 @@ class Run:
         site: Site,
         role: Literal["parameter", "local"] = "local",
     ) -> Buffer:
+        shared = bool(self.programs) and memory is Memory.SHARED_HBM
+        if shared:
+            self.shared_used += 1
+            if self.shared_used <= len(self.shared):
+                return self._common(self.shared[self.shared_used - 1], shape, dtype)
         ordinal = self.allocations
         self.allocations += 1
-        buffer = Buffer(name, memory, shape, dtype, site, self.loops, role, ordinal)
+        loops = self.loops[len(self.programs) :] if shared else self.loops
+        buffer = Buffer(name, memory, shape, dtype, site, loops, role, ordinal)
+        if shared:
+            self.shared.append(buffer)
         if self.on_allocation is not None:
             self.on_allocation(buffer)
+        return buffer
+
+    @staticmethod
+    def _common(buffer: Buffer, shape: tuple[Number, ...], dtype: DType) -> Buffer:
+        """The tensor that an earlier program made at the same place in the order."""
+        sizes = [extent.value for extent in shape]
+        if buffer.dtype is not dtype or [extent.value for extent in buffer.shape] != sizes:
+            raise Unsupported("programs of the grid that allocate different shared tensors")
         return buffer
 
     def emit(

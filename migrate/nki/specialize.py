@@ -66,12 +66,15 @@ def specialize(
     on_instruction: Callable[[Instruction], None] | None = None,
     on_allocation: Callable[[Buffer], None] | None = None,
     target: str = "trn2",
+    grid: tuple[int, ...] = (),
 ) -> Specialization:
     """Specialise one kernel of a module.
 
     `args` maps parameters to `TensorSpec` or plain values (numbers, strings, booleans,
     `None`, dtypes, tuples, lists and dictionaries of those).  Parameters with a default
-    may be left out.  Raises `SourceError` for an unknown kernel or arguments that do not
+    may be left out.  A `grid` of several programs (`nl.program_id`) is a loop around the
+    kernel: its programs are specialised one after the other, with the tensor arguments and
+    what they allocate in `nl.shared_hbm` in common.  Raises `SourceError` for an unknown kernel or arguments that do not
     fit it; everything found in the kernel itself is in the result.
     """
     kernel = module.kernel(kernel_name)
@@ -83,6 +86,7 @@ def specialize(
         on_allocation=on_allocation,
         target=target,
         scope=scope,
+        grid=grid,
     )
     compiler = Compiler(module.source)
     parameters: list[tuple[str, View]] = []
@@ -90,11 +94,12 @@ def specialize(
     finished = False
     try:
         _load_module(module, compiler, run)
-        values = _arguments(kernel, args, run, compiler, parameters)
+        tensors = _tensors(kernel, args, run, compiler)
+        parameters.extend(tensors.items())
         if module.generation == "0.1":
             raise Unsupported(imports.LEGACY_REASON, compiler.origin(kernel.node))
         run.open = True
-        result = _call(kernel, values, run, compiler)
+        result = _programs(kernel, args, tensors, run, compiler)
         finished = True
     except Unsupported as gap:
         run.event("unsupported", gap.reason, gap.origin.span if gap.origin else kernel.span)

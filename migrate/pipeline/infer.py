@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from migrate.budget import Budget, Exhausted, Meter
-from migrate.case.types import Case
 from migrate.cuda.check import function
 from migrate.cuda.types import Pointer, Scalar
 from migrate.ir.index import Index
@@ -30,6 +29,7 @@ from migrate.pipeline.infer_signature import Parameter, parameters
 from migrate.pipeline.infer_sizes import (
     Frame,
     Sizes,
+    Tiles,
     positions,
     rounded,
     small,
@@ -47,6 +47,9 @@ MAX_TRIALS = 48
 """Guesses that are tried besides the first."""
 
 MAX_TURNS = 8
+
+MAX_LOOKS = 4
+"""Specialisations of the NKI kernel in search of its tiles."""
 
 SMALL = 96
 """What a size without a tile of the NKI kernel is kept to where larger ones are refused."""
@@ -372,13 +375,11 @@ class _Inference:
             return {}
         frame = self._frame(guess)
         fixed = self._fixed(guess, frame)
-        kernel = self.trials.cuda_kernel(guess, base)
-        _, expressions = self.trials.looked(guess, base)
-        tiles = tiles_of(expressions)
-        others = tiles_of_kernel(kernel, guess.subject.grid) if kernel is not None else {}
         if case.sizes:
-            return self._beside(names, base, case)
-        wanted = positions(names, tiles, others, frame, fixed)
+            return self._beside(names, base)
+        kernel = self.trials.cuda_kernel(guess, base)
+        others = tiles_of_kernel(kernel, guess.subject.grid) if kernel is not None else {}
+        tiles, wanted = self._tiled(guess, base, others, fixed)
         kept: list[Sizes] = []
         limits: dict[str, None] = {}
         for sizes in wanted:
@@ -396,7 +397,27 @@ class _Inference:
         self.told += limits
         return {name: tuple(sizes[name] for sizes in kept) for name in names}
 
-    def _beside(self, names: Sequence[str], base: Sizes, case: Case) -> dict[str, tuple[int, ...]]:
+    def _tiled(
+        self, guess: Guess, base: Sizes, others: Tiles, fixed: Mapping[str, int]
+    ) -> tuple[Tiles, list[Sizes]]:
+        """The tiles of the NKI kernel, and positions around them.
+
+        A loop over tiles that has nothing to do at small sizes shows itself at larger ones.
+        """
+        names = guess.subject.sizes()
+        tiles: dict[str, frozenset[int]] = {}
+        wanted = [base]
+        for _ in range(MAX_LOOKS):
+            _, expressions = self.trials.looked(guess, wanted[-1])
+            seen = tiles_of(expressions)
+            united = {n: tiles.get(n, frozenset()) | seen.get(n, frozenset()) for n in seen | tiles}
+            if united == tiles:
+                break
+            tiles = united
+            wanted = positions(names, tiles, others, self._frame(guess), fixed)
+        return tiles, wanted if tiles else positions(names, {}, others, self._frame(guess), fixed)
+
+    def _beside(self, names: Sequence[str], base: Sizes) -> dict[str, tuple[int, ...]]:
         """Sizes beside those that the case states: one value, at every position."""
         shown = ", ".join(f"{name} = {base[name]}" for name in names)
         self.told.append(f"sizes {shown}: the case does not state them")
@@ -406,7 +427,7 @@ class _Inference:
         self,
         guess: Guess,
         sizes: Sizes,
-        tiles: Mapping[str, frozenset[int]],
+        tiles: Tiles,
         frame: Frame,
         fixed: Mapping[str, int],
         limits: dict[str, None],
