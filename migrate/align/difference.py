@@ -8,7 +8,7 @@ operator, another tensor, another element of it, another constant, nothing writt
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from migrate.ir.forms import (
@@ -74,6 +74,7 @@ def _differences(
     # As deep as the forms, which `ir.normal` bounds.
     if cuda == nki:
         return
+    what: What
     cuda_here = _span(cuda) or cuda_at
     nki_here = _span(nki) or nki_at
 
@@ -83,12 +84,13 @@ def _differences(
     match cuda, nki:
         case (Unknown(), _) | (_, Unknown()):
             yield found("unknown")
-        case _, Missing():
-            yield found("unwritten" if nki_at is None else "unwritten-operand")
+        case _, Missing(used=used, span=made):
+            what = "unwritten-operand" if used or nki_at is not None else "unwritten"
+            yield Difference(what, cuda, nki, cuda_here, made or nki_here)
         case Missing(), _:
             yield found("extra-write" if cuda_at is None else "unwritten-operand")
         case Element(tensor=left), Element(tensor=right):
-            what: What = "element" if left == right else "tensor"
+            what = "element" if left == right else "tensor"
             yield Difference(what, cuda, nki, cuda_at or cuda_here, nki_at or nki_here)
         case Number(), Number():
             yield Difference("constant", cuda, nki, cuda_at or cuda_here, nki_at or nki_here)
@@ -98,11 +100,11 @@ def _differences(
                 return
             for left_arg, right_arg in zip(given, taken, strict=True):
                 yield from _differences(left_arg, right_arg, cuda_here, nki_here)
-        case Combine(operator=a, parts=given_parts), Combine(operator=b, parts=taken_parts):
+        case Combine(operator=a), Combine(operator=b):
             if a != b:
                 yield found("operator")
                 return
-            yield from _parts(cuda, nki, given_parts, taken_parts, cuda_here, nki_here)
+            yield from _parts(cuda, nki, cuda_here, nki_here)
         case (Apply() | Combine(), Apply() | Combine()):
             yield found("operator")
         case _:
@@ -112,40 +114,65 @@ def _differences(
 def _parts(
     cuda: Combine,
     nki: Combine,
-    given: tuple[Part, ...],
-    taken: tuple[Part, ...],
     cuda_here: Span | None,
     nki_here: Span | None,
 ) -> Iterator[Difference]:
     """Parts without a counterpart, paired by likeness."""
-    left = list(given)
-    right = list(taken)
-    for part in given:
-        if part in right:
-            right.remove(part)
-            left.remove(part)
+    left, right = _remaining(cuda.parts, nki.parts)
     for part in list(left):
-        flipped = Part(part.form, -part.power, part.count)
-        if flipped in right:
+        flipped = next((p for p in right if p.form == part.form and p.count == part.count), None)
+        if flipped is not None and flipped.power == -part.power:
             right.remove(flipped)
             left.remove(part)
-            yield Difference("sign", cuda, nki, cuda_here, nki_here)
+            at = _span(flipped.form) or nki_here
+            given, taken = _alone(cuda, [part]), _alone(nki, [flipped])
+            yield Difference("sign", given, taken, cuda_here, at)
     while left and right:
         part, other = max(
             ((a, b) for a in left for b in right),
-            key=lambda pair: similarity(pair[0].form, pair[1].form),
+            key=lambda pair: (
+                similarity(pair[0].form, pair[1].form),
+                pair[0].power == pair[1].power,
+            ),
         )
         left.remove(part)
         right.remove(other)
         if part.count != other.count and _same_but_extent(part.form, other.form):
             yield Difference("extent", cuda, nki, cuda_here, nki_here)
-        elif part.form == other.form:
-            # The same operand, more or less often than the other side has it.
-            yield Difference("operand", cuda, nki, cuda_here, nki_here)
+        elif part.form == other.form or part.power != other.power:
+            given, taken = _alone(cuda, [part]), _alone(nki, [other])
+            yield Difference("operand", given, taken, cuda_here, nki_here)
         else:
             yield from _differences(part.form, other.form, cuda_here, nki_here)
     if left or right:
-        yield Difference("operand", cuda, nki, cuda_here, nki_here)
+        yield Difference("operand", _alone(cuda, left), _alone(nki, right), cuda_here, nki_here)
+
+
+def _remaining(given: tuple[Part, ...], taken: tuple[Part, ...]) -> tuple[list[Part], list[Part]]:
+    """What is left of both when common operands are taken away as often as both have them."""
+    left: list[Part] = []
+    right = list(taken)
+    for part in given:
+        power = part.power
+        for other in list(right):
+            same = other.form == part.form and other.count == part.count
+            if same and other.power * power > 0:
+                common = min(abs(power), abs(other.power)) * (1 if power > 0 else -1)
+                power -= common
+                right.remove(other)
+                if other.power != common:
+                    right.append(replace(other, power=other.power - common))
+                break
+        if power:
+            left.append(replace(part, power=power))
+    return left, right
+
+
+def _alone(whole: Combine, parts: list[Part]) -> Form:
+    """Some parts of a combination by themselves."""
+    if len(parts) == 1 and parts[0].power == 1 and parts[0].count == 1:
+        return parts[0].form
+    return Combine(whole.operator, tuple(parts), whole.span)
 
 
 def _same_but_extent(cuda: Form, nki: Form) -> bool:

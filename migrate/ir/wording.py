@@ -85,7 +85,7 @@ def _sum(parts: tuple[Part, ...], binding: int) -> str:
             text = f"-{shown}" if part.power < 0 else shown
         else:
             text += f" {'-' if part.power < 0 else '+'} {shown}"
-    return f"({text})" if binding > _SUM and len(parts) > 1 else text
+    return f"({text})" if binding > _SUM and len(parts) > 1 else text or "0"
 
 
 def _product(parts: tuple[Part, ...], binding: int) -> str:

@@ -1,8 +1,9 @@
 """# HW201: refused-operands
 
 ## What
-An instruction that the compiler or the hardware does not take: more than 128 partitions, tiles
-of different size, an operand in the wrong memory, an operator or format that the engine lacks.
+An instruction that the compiler or the hardware does not take: tiles of different size, an axis
+it cannot reduce, an operator or format that the engine lacks.  (HW203 is about tiles that are too
+large, HW204 about memories.)
 
 ## Why
 The kernel does not run.  Simulators check less than the compiler, so that such a kernel can pass
@@ -10,12 +11,11 @@ numeric tests there.
 
 ## Example
 ```python
-t = nl.ndarray((256, 512), dtype=nl.float32, buffer=nl.sbuf)   # SBUF has 128 partitions
+nisa.tensor_reduce(dst=m, op=nl.maximum, data=x, axis=0)       # axis 0 is the partitions
 ```
 
 ## Use instead
-Tiles of at most `nl.tile_size.pmax` partitions, operands where the API reference allows them;
-`migrate explain nisa.<instruction>` lists the limits.
+What the API reference allows; `migrate explain nisa.<instruction>` lists the limits.
 
 ## Sources
 Neuron SDK documentation, nki.isa (each instruction's constraints) and the architecture guides of
@@ -32,17 +32,25 @@ from migrate.rules.rule import Draft, Evidence, Rule
 REFUSING = "refused:"
 """Prefix of the codes of problems that the NKI front end records on instructions."""
 
+TOO_LARGE = frozenset(
+    {"partitions", "stationary-size", "moving-size", "transpose-size", "tile-bytes"}
+)
+"""Codes that HW203 tells."""
+
+WRONG_MEMORY = frozenset({"memory", "tile-memory", "both-psum", "gpsimd-psum"})
+"""Codes that HW204 tells."""
+
 
 def check(evidence: Evidence) -> Iterator[Draft]:
     for problem in evidence.problems:
-        if problem.side == "nki" and problem.code.startswith(REFUSING):
-            # Of the places that decided the numbers, the last is where they come from.
-            causes = (*problem.related[::-1], problem.span)
+        if problem.side != "nki" or not problem.code.startswith(REFUSING):
+            continue
+        if problem.code.removeprefix(REFUSING) not in TOO_LARGE | WRONG_MEMORY:
             yield Draft(
                 message=problem.message,
                 side="nki",
-                span=causes[0],
-                related=related("nki", causes[1:]),
+                span=problem.span,
+                related=related("nki", problem.related),
             )
 
 

@@ -33,10 +33,10 @@ OUT_OF_BOUNDS = "out-of-bounds"
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
-    told: set[tuple[int, int]] = set()
+    told: set[int] = set()
     for problem in evidence.problems:
         if problem.side == "nki" and problem.code == OUT_OF_BOUNDS:
-            told.add((problem.span.start_line, problem.span.start_column))
+            told.add(problem.span.start_line)
             yield Draft(
                 message=f"{problem.message} at {at(problem.sizes.items())}",
                 side="nki",
@@ -45,8 +45,7 @@ def check(evidence: Evidence) -> Iterator[Draft]:
             )
     for relation in evidence.relations:
         for trouble in relation.nki_trouble:
-            place = (trouble.span.start_line, trouble.span.start_column)
-            if trouble.kind == "out-of-range" and place not in told:
+            if trouble.kind == "out-of-range" and trouble.span.start_line not in told:
                 cell, size = trouble.example
                 yield Draft(
                     message=(
@@ -58,4 +57,12 @@ def check(evidence: Evidence) -> Iterator[Draft]:
                 )
 
 
-RULE = Rule("HW202", "access-out-of-bounds", "hardware", "error", "wrong", check)
+RULE = Rule(
+    "HW202",
+    "access-out-of-bounds",
+    "hardware",
+    "error",
+    "wrong",
+    check,
+    about=("stage-in", "output-store", "gather"),
+)

@@ -66,4 +66,12 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         yield from placed or [draft for draft, _ in told]
 
 
-RULE = Rule("MAP101", "elements-left-out", "mapping", "error", "wrong", check)
+RULE = Rule(
+    "MAP101",
+    "elements-left-out",
+    "mapping",
+    "error",
+    "wrong",
+    check,
+    about=("tile-axis", "mask", "output-store"),
+)

@@ -44,4 +44,12 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         )
 
 
-RULE = Rule("MAP102", "elements-written-beyond", "mapping", "error", "wrong", check)
+RULE = Rule(
+    "MAP102",
+    "elements-written-beyond",
+    "mapping",
+    "error",
+    "wrong",
+    check,
+    about=("mask", "output-store", "tile-axis"),
+)

@@ -44,4 +44,12 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         )
 
 
-RULE = Rule("MAP103", "wrong-operator", "mapping", "error", "wrong", check)
+RULE = Rule(
+    "MAP103",
+    "wrong-operator",
+    "mapping",
+    "error",
+    "wrong",
+    check,
+    about=("elementwise", "reduction", "contraction", "special-function"),
+)

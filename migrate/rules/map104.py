@@ -42,4 +42,12 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         )
 
 
-RULE = Rule("MAP104", "wrong-operand", "mapping", "error", "wrong", check)
+RULE = Rule(
+    "MAP104",
+    "wrong-operand",
+    "mapping",
+    "error",
+    "wrong",
+    check,
+    about=("elementwise", "reduction", "contraction", "stage-in", "gather"),
+)

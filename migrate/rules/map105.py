@@ -45,4 +45,12 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         )
 
 
-RULE = Rule("MAP105", "wrong-element", "mapping", "error", "wrong", check)
+RULE = Rule(
+    "MAP105",
+    "wrong-element",
+    "mapping",
+    "error",
+    "wrong",
+    check,
+    about=("stage-in", "gather", "transpose", "elementwise", "reduction", "contraction"),
+)

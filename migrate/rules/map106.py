@@ -43,4 +43,12 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         )
 
 
-RULE = Rule("MAP106", "wrong-constant", "mapping", "error", "wrong", check)
+RULE = Rule(
+    "MAP106",
+    "wrong-constant",
+    "mapping",
+    "error",
+    "wrong",
+    check,
+    about=("constant", "initial-value", "elementwise"),
+)

@@ -28,7 +28,7 @@ from migrate.rules.walk import parted
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
-    for part in parted(evidence, "expression", "unwritten-operand"):
+    for part in parted(evidence, "expression"):
         yield Draft(
             message=(
                 f"computes {part.nki_text} where the CUDA kernel computes {part.cuda_text},"
@@ -41,4 +41,12 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         )
 
 
-RULE = Rule("MAP107", "other-expression", "mapping", "error", "wrong", check)
+RULE = Rule(
+    "MAP107",
+    "other-expression",
+    "mapping",
+    "error",
+    "wrong",
+    check,
+    about=("elementwise", "reduction", "contraction", "special-function"),
+)

@@ -40,4 +40,12 @@ def check(evidence: Evidence) -> Iterator[Draft]:
                 )
 
 
-RULE = Rule("MAP108", "conflicting-writes", "mapping", "error", "wrong", check)
+RULE = Rule(
+    "MAP108",
+    "conflicting-writes",
+    "mapping",
+    "error",
+    "wrong",
+    check,
+    about=("output-store", "scatter"),
+)

@@ -53,4 +53,12 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         )
 
 
-RULE = Rule("MAP109", "output-overwritten", "mapping", "error", "wrong", check)
+RULE = Rule(
+    "MAP109",
+    "output-overwritten",
+    "mapping",
+    "error",
+    "wrong",
+    check,
+    about=("output-store", "tile-axis"),
+)

@@ -6,7 +6,9 @@ kernel.
 
 ## Why
 The loop over the tiles of the reduced axis ends too early, or a slice of its last tile is too
-short: the remainder of K is dropped, the last columns of a row are not in the sum.
+short: the remainder of K is dropped, the last columns of a row are not in the sum.  Or the tile
+that holds the running sum is made outside the loop over output tiles, so that the second one goes
+on where the first ended.
 
 ## Example
 ```python
@@ -28,25 +30,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from migrate.rules.places import behind, witness_in
+from migrate.ir.forms import Combine, Form
+from migrate.rules.places import accumulator, behind, related, witness_in
 from migrate.rules.rule import Draft, Evidence, Rule
 from migrate.rules.walk import parted
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
     for part in parted(evidence, "extent"):
-        suspects = behind(part.reading.nki, part.span) if part.reading.nki is not None else ()
+        kernel = part.reading.nki
+        suspects = behind(kernel, part.span) if kernel is not None else ()
+        span, others = part.span, part.related
+        if kernel is not None and _combined(part.difference.nki) > _combined(part.difference.cuda):
+            # The same instruction goes on where it should have started anew: what holds the
+            # running result was not made, or not reset, in time.
+            held = accumulator(kernel, part.span)
+            if held is not None:
+                span, others = held, (*related("nki", [part.span]), *others)
         yield Draft(
             message=(
                 f"computes {part.nki_text} where the CUDA kernel computes {part.cuda_text},"
                 f" for {part.where}"
             ),
             side="nki",
-            span=part.span,
-            related=part.related,
+            span=span,
+            related=others,
             witness=witness_in(part.relation, part.mismatch),
             suspects=suspects,
         )
 
 
-RULE = Rule("MAP110", "reduction-cut-short", "mapping", "error", "wrong", check)
+def _combined(form: Form) -> int:
+    """How many operands a combination has."""
+    return sum(part.count for part in form.parts) if isinstance(form, Combine) else 1
+
+
+RULE = Rule(
+    "MAP110",
+    "reduction-cut-short",
+    "mapping",
+    "error",
+    "wrong",
+    check,
+    about=("reduction", "contraction", "scan"),
+)

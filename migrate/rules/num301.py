@@ -70,4 +70,12 @@ def _narrowest(kernel: Kernel) -> float:
     return max((d.unit_roundoff for d in dtypes if d.kind == "float"), default=0.0)
 
 
-RULE = Rule("NUM301", "narrower-intermediate", "numerics", "warning", "inaccurate", check)
+RULE = Rule(
+    "NUM301",
+    "narrower-intermediate",
+    "numerics",
+    "warning",
+    "inaccurate",
+    check,
+    about=("cast",),
+)

@@ -79,4 +79,12 @@ def _parted(output: OutputRelation) -> Difference | None:
     return None
 
 
-RULE = Rule("NUM303", "overflows", "numerics", "error", "wrong", check)
+RULE = Rule(
+    "NUM303",
+    "overflows",
+    "numerics",
+    "error",
+    "wrong",
+    check,
+    about=("elementwise", "reduction", "special-function", "stage-in"),
+)

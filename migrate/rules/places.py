@@ -23,6 +23,7 @@ from migrate.ir.nodes import (
     Reduce,
     Scatter,
     Store,
+    walk,
 )
 from migrate.results import Related, Side, Witness
 from migrate.source import Span
@@ -100,6 +101,15 @@ def _reads_at(placed: Iterable[Placed], op: Op) -> list[str]:
         for other in placed
         if isinstance(other.op, Load | Gather) and other.op.span == op.span
     ]
+
+
+def accumulator(kernel: Kernel, span: Span) -> Span | None:
+    """Where the on-chip tile was made that the instruction at a place stores into."""
+    for op in walk(kernel.body):
+        if isinstance(op, Store) and op.span == span:
+            buffer = kernel.buffer(op.into.buffer)
+            return buffer.span if buffer.role == "scratch" else None
+    return None
 
 
 def related(side: Side, spans: Iterable[Span | None]) -> tuple[Related, ...]:

@@ -6,8 +6,13 @@ from typing import Final
 
 from migrate.rules import (
     api401,
+    cuda501,
+    cuda502,
+    cuda503,
     hw201,
     hw202,
+    hw203,
+    hw204,
     map101,
     map102,
     map103,
@@ -18,6 +23,7 @@ from migrate.rules import (
     map108,
     map109,
     map110,
+    map111,
     num301,
     num302,
     num303,
@@ -36,15 +42,22 @@ RULES: Final[tuple[Rule, ...]] = (
     map108.RULE,
     map109.RULE,
     map110.RULE,
+    map111.RULE,
     # Hardware: it cannot run, or touches what is not there.
     hw201.RULE,
     hw202.RULE,
+    hw203.RULE,
+    hw204.RULE,
     # Numerics: it computes the same, less exactly.
     num301.RULE,
     num302.RULE,
     num303.RULE,
     # API: it does not compile.
     api401.RULE,
+    # CUDA: the reference itself is at fault.
+    cuda501.RULE,
+    cuda502.RULE,
+    cuda503.RULE,
 )
 
 BY_ID: Final[dict[str, Rule]] = {rule.id: rule for rule in RULES}

@@ -12,13 +12,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from migrate.results import Effect, Family, Related, Run, Severity, Side, Witness
+from migrate.results import (
+    ConstructKind,
+    Effect,
+    Family,
+    Related,
+    Run,
+    Severity,
+    Side,
+    Witness,
+)
 from migrate.source import Span
 
 if TYPE_CHECKING:
     from migrate.align.binding import Binding
     from migrate.align.relation import Relation
     from migrate.ir.nodes import Kernel
+
+REFERENCE = "reference:"
+"""Prefix of the codes of what a run of the CUDA kernel shows to be wrong with that kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +91,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """An entry of the registry.  Ids are never reused; a name reads as the defect."""
+    """An entry of the registry.  Ids are never reused; a name reads as the defect.
+
+    `about` are the kinds of construct that the defect makes wrong.
+    """
 
     id: str
     name: str
@@ -87,6 +102,7 @@ class Rule:
     severity: Severity
     effect: Effect
     check: Callable[[Evidence], Iterable[Draft]]
+    about: tuple[ConstructKind, ...] = ()
 
     @property
     def page(self) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from migrate.align.difference import Difference, What
 from migrate.align.relation import Mismatch, Relation
 from migrate.ir.forms import Element, Form, Table
+from migrate.ir.nodes import Kernel, Op, walk
+from migrate.ir.scene import place as bare
 from migrate.ir.wording import said
 from migrate.results import Related
 from migrate.rules.places import at, described, output_of, related
@@ -69,7 +73,7 @@ def parted(evidence: Evidence, *whats: What) -> Iterator[Parted]:
             for difference in mismatch.differences:
                 if difference.what != what:
                     continue
-                span, others = _place(mismatch, difference)
+                span, others = _place(mismatch, difference, reading.nki)
                 if span is None:
                     continue
                 yield Parted(
@@ -88,16 +92,32 @@ def parted(evidence: Evidence, *whats: What) -> Iterator[Parted]:
                 )
 
 
-def _place(mismatch: Mismatch, difference: Difference) -> tuple[Span | None, tuple[Span, ...]]:
+def _place(
+    mismatch: Mismatch, difference: Difference, kernel: Kernel | None
+) -> tuple[Span | None, tuple[Span, ...]]:
     reads = [op.span for op in mismatch.reads]
     inner = [span for op in mismatch.reads for span in getattr(op, "sources", ())]
     store = _span(mismatch.nki_op)
     candidates = [*reads, *inner]
     if difference.what == "element" and reads:
-        others = (*inner, difference.nki_span, store)
-        return reads[0], tuple(s for s in others if s is not None)
+        first = (kernel and _argument(mismatch.reads[0], kernel)) or reads[0]
+        others = (reads[0], *inner, difference.nki_span, store)
+        return first, tuple(s for s in others if s is not None)
     others = (*candidates, store)
     return difference.nki_span or store, tuple(s for s in others if s is not None)
+
+
+def _argument(read: Op, kernel: Kernel) -> Span | None:
+    """The argument of a call that makes a read go wrong which is right from another call."""
+    span = read.span
+    if not span.via:
+        return None
+    for op in walk(kernel.body):
+        if type(op) is type(read) and bare(op.span) == bare(span) and op.span != span:
+            depth = len(span.via)
+            given = (s for s in getattr(read, "sources", ()) if len(s.via) < depth)
+            return next(given, None)
+    return None
 
 
 def _span(op: object) -> Span | None:
@@ -106,25 +126,41 @@ def _span(op: object) -> Span | None:
 
 
 def _worded(form: Form, difference: Difference, mismatch: Mismatch, relation: Relation) -> str:
-    """The form in words; another element of the same tensor as it is for the first mismatch."""
+    """The form in words; of elements without a rule, one that only this side reads."""
+    sides = (difference.cuda, difference.nki)
     if difference.what != "element" or not isinstance(form, Element):
+        return said(form)
+    other = sides[0] if form is difference.nki else sides[1]
+    if not isinstance(other, Element) or not any(
+        isinstance(place, Table) for side in (form, other) for place in side.index
+    ):
         return said(form)
     shape = output_of(relation, mismatch).shape
     first = int(mismatch.elements[0])
     cell = np.array(np.unravel_index(first, shape) if shape else (), np.int64).reshape(1, -1)
-    numbers: list[str] = []
+    counts = next(
+        place.listed.shape[1:]
+        for side in (form, other)
+        for place in side.index
+        if isinstance(place, Table)
+    )
+    mine, theirs = _elements(form, cell, counts), _elements(other, cell, counts)
+    alone = Counter(mine) - Counter(theirs)
+    chosen = min(alone) if alone else mine[0]
+    return f"{form.tensor}[{', '.join(f'{number:,}' for number in chosen)}]"
+
+
+def _elements(
+    form: Element, cell: NDArray[np.int64], counts: tuple[int, ...]
+) -> list[tuple[int, ...]]:
+    """The elements that a form reads for its first cell, over the counters of reductions."""
+    columns = []
     for place in form.index:
         if isinstance(place, Table):
-            number = int(place.listed.reshape(-1)[0])
+            columns.append(place.listed[0].reshape(-1))
         else:
-            number = int(place.numbers(cell, (1,) * len(place.counters)).reshape(-1)[0])
-        numbers.append(f"{number:,}")
-    text = f"{form.tensor}[{', '.join(numbers)}]"
-    sides = (difference.cuda, difference.nki)
-    listed = any(
-        isinstance(place, Table)
-        for side in sides
-        if isinstance(side, Element)
-        for place in side.index
-    )
-    return text if listed else said(form)
+            used = counts[: len(place.counters)]
+            numbers = place.numbers(cell, used)[0]
+            spread = numbers.reshape(used + (1,) * (len(counts) - len(used)))
+            columns.append(np.broadcast_to(spread, counts).reshape(-1))
+    return list(zip(*(column.tolist() for column in columns), strict=True)) or [()]

@@ -1,0 +1,62 @@
+"""# CUDA501: reference-out-of-bounds
+
+## What
+The CUDA kernel itself touches elements outside a tensor, at the sizes of the case.
+
+## Why
+What it reads there, or overwrites, is not defined: no migration can be right or wrong about it.
+Elements that hang on such a read are left out of the comparison, and a run ends at the access.
+
+## Example
+```cuda
+int i = blockIdx.x * blockDim.x + threadIdx.x;
+out[i] = x[i];                      // the last block passes n: `if (i < n)` is missing
+```
+
+## Use instead
+A guard, or a case with the sizes and shapes that the kernel is made for.
+
+## Sources
+CUDA C++ Programming Guide, thread hierarchy (grids are rounded up) and compute-sanitizer memcheck
+(what counts as out of bounds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from migrate.rules.places import at
+from migrate.rules.rule import REFERENCE, Draft, Evidence, Rule
+
+
+def check(evidence: Evidence) -> Iterator[Draft]:
+    told: set[tuple[int, int]] = set()
+    for relation in evidence.relations:
+        for trouble in relation.cuda_trouble:
+            if trouble.kind == "out-of-range":
+                told.add((trouble.span.start_line, trouble.span.start_column))
+                cell, size = trouble.example
+                noun = "access" if trouble.count == 1 else "accesses"
+                yield Draft(
+                    message=(
+                        f"the CUDA kernel itself makes {trouble.count:,} {noun} outside"
+                        f" {trouble.buffer} (element {cell:,} of {size:,}) at"
+                        f" {at(relation.sizes.items())}"
+                    ),
+                    side="cuda",
+                    span=trouble.span,
+                )
+    for problem in evidence.problems:
+        place = (problem.span.start_line, problem.span.start_column)
+        if problem.code == f"{REFERENCE}out-of-bounds" and place not in told:
+            yield Draft(
+                message=(
+                    f"the CUDA kernel itself stops in a run at {at(problem.sizes.items())}:"
+                    f" {problem.message}"
+                ),
+                side="cuda",
+                span=problem.span,
+            )
+
+
+RULE = Rule("CUDA501", "reference-out-of-bounds", "cuda", "warning", "wrong", check)

@@ -1,0 +1,51 @@
+"""# CUDA503: reference-reads-unwritten
+
+## What
+What the CUDA kernel stores depends on memory that nobody wrote: a variable or shared array without
+a value, or the initial content of an output.
+
+## Why
+Such memory holds anything.  Elements that hang on it are left out of the comparison.
+
+## Example
+```cuda
+float sum;                           // no initial value
+for (int i = 0; i < n; ++i) sum += x[i];
+```
+
+## Use instead
+An initial value.  Where an output is updated in place, the role `inout` in the case says that it
+has content.
+
+## Sources
+CUDA C++ Programming Guide, device memory (variables without initialiser); the language rule of C++
+on indeterminate values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from migrate.rules.places import at
+from migrate.rules.rule import Draft, Evidence, Rule
+
+
+def check(evidence: Evidence) -> Iterator[Draft]:
+    for relation in evidence.relations:
+        if any(trouble.kind == "out-of-range" for trouble in relation.cuda_trouble):
+            continue  # what lies outside a tensor is unwritten too, and told by CUDA501
+        for trouble in relation.cuda_trouble:
+            if trouble.kind == "unwritten-read":
+                noun = "element" if trouble.count == 1 else "elements"
+                yield Draft(
+                    message=(
+                        f"the CUDA kernel itself computes {trouble.count:,} {noun} of"
+                        f" {trouble.buffer} from memory that nobody wrote"
+                        f" (element {trouble.example[0]:,} is one) at {at(relation.sizes.items())}"
+                    ),
+                    side="cuda",
+                    span=trouble.span,
+                )
+
+
+RULE = Rule("CUDA503", "reference-reads-unwritten", "cuda", "warning", "wrong", check)
