@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from migrate.api import compare, lifted, run_cuda, run_nki
+    from migrate.api import compare, compare_text, lifted, run_cuda, run_nki
     from migrate.results import Comparison, Finding, IrDocument
     from migrate.source import SourceError, Span
 
@@ -27,6 +27,7 @@ __all__ = [
     "Span",
     "__version__",
     "compare",
+    "compare_text",
     "lifted",
     "run_cuda",
     "run_nki",
@@ -39,6 +40,7 @@ _HOMES = {
     "SourceError": "migrate.source",
     "Span": "migrate.source",
     "compare": "migrate.api",
+    "compare_text": "migrate.api",
     "lifted": "migrate.api",
     "run_cuda": "migrate.api",
     "run_nki": "migrate.api",

@@ -42,6 +42,27 @@ def compare(
     return compared(cuda, nki, case=case, run=run, budget=budget or Budget(), progress=progress)
 
 
+def compare_text(
+    cuda: str,
+    nki: str,
+    *,
+    case: str | None = None,
+    run: RunMode = "auto",
+    budget: Budget | None = None,
+) -> Comparison:
+    """Compare two kernels given as text; no file is read.
+
+    The result calls them `kernel.cu` and `kernel.py`.  `case` is the text of a case, which
+    must not name `.npy` files; with several kernels in a text, it says which (`[cuda]` and
+    `[nki]`, `kernel`).  `run` and `budget` as for `compare`.
+
+    Raises `SourceError` for input that cannot be read or leaves a choice open.
+    """
+    from migrate.pipeline.compare import compared_text
+
+    return compared_text(cuda, nki, case=case, run=run, budget=budget or Budget())
+
+
 def lifted(file: str, kernel: str | None = None, *, case: str | None = None) -> IrDocument:
     """What is understood of the kernels of a file (all of them, or the one named).
 

@@ -12,6 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from migrate.case import layout
+from migrate.case.expression import evaluate
 from migrate.case.layout import Step
 from migrate.case.types import Case
 from migrate.numerics.dtypes import DType
@@ -75,12 +76,16 @@ class BoundScalar:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Both kernels' arguments at one position of the case's sizes."""
+    """Both kernels' arguments at one position of the case's sizes.
+
+    `nki_grid` are the programs that the NKI kernel is launched as, axis by axis.
+    """
 
     sizes: Mapping[str, int]
     tensors: tuple[BoundTensor, ...]
     scalars: tuple[BoundScalar, ...]
     inferred: tuple[str, ...] = ()
+    nki_grid: tuple[int, ...] = ()
 
     @property
     def outputs(self) -> tuple[BoundTensor, ...]:
@@ -124,7 +129,8 @@ def bind(case: Case, sizes: Mapping[str, int]) -> Binding:
     scalars = tuple(
         BoundScalar(s.name, s.resolve(sizes), s.dtype, s.cuda, s.nki) for s in case.scalars
     )
-    return Binding(dict(sizes), tuple(tensors), scalars)
+    grid = tuple(evaluate(extent, sizes) for extent in case.nki.grid)
+    return Binding(dict(sizes), tuple(tensors), scalars, nki_grid=grid)
 
 
 def logical_tensors(binding: Binding, kernel: Kernel, side: Side) -> dict[str, Tensor]:
@@ -145,6 +151,19 @@ def logical_tensors(binding: Binding, kernel: Kernel, side: Side) -> dict[str, T
         if tensor.nki_out is not None and tensor.nki_out in positions:
             found[positions[tensor.nki_out]] = Tensor(tensor.name, tensor.shape, elements)
     return found
+
+
+def given_shape(
+    binding: Binding, kernel: Kernel, tensor: BoundTensor, sizes: Mapping[str, int]
+) -> tuple[int, ...] | None:
+    """The shape of what the NKI kernel gives for an output; `None` where it gives nothing."""
+    name = tensor.nki
+    if tensor.nki_out is not None:
+        positions = {output.position: output.version.buffer for output in kernel.outputs}
+        name = positions.get(tensor.nki_out)
+    if name is None or all(buffer.name != name for buffer in kernel.buffers):
+        return None
+    return tuple(int(extent.evaluate(sizes)) for extent in kernel.buffer(name).shape)
 
 
 def _elements(binding: Binding, tensor: BoundTensor) -> NDArray[np.int64] | None:

@@ -124,7 +124,8 @@ def _parts(
         if flipped is not None and flipped.power == -part.power:
             right.remove(flipped)
             left.remove(part)
-            at = _span(flipped.form) or nki_here
+            # A sign is lost where the operand is made, a division where it is combined.
+            at = nki_here if cuda.operator == "multiply" else _span(flipped.form) or nki_here
             given, taken = _alone(cuda, [part]), _alone(nki, [flipped])
             yield Difference("sign", given, taken, cuda_here, at)
     while left and right:

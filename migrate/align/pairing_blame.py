@@ -44,13 +44,13 @@ class Evidence:
     """The relations, as they bear on matches.
 
     `blames` go by the position of the match.  `status` is the worst of each output over
-    all relations; `undecided` are the outputs that hang on something not understood,
-    `uncovered` those with elements that one side writes and the other does not.
+    all relations; `undecided` says of outputs why they were not decided,
+    `uncovered` are those with elements that one side writes and the other does not.
     """
 
     blames: Mapping[int, tuple[Blame, ...]]
     status: Mapping[str, str]
-    undecided: frozenset[str]
+    undecided: Mapping[str, str]
     uncovered: frozenset[str]
 
 
@@ -65,7 +65,7 @@ def evidence(
     return Evidence(
         blames={number: tuple(dict.fromkeys(found)) for number, found in sorter.blames.items()},
         status=sorter.status,
-        undecided=frozenset(sorter.undecided),
+        undecided=sorter.undecided,
         uncovered=frozenset(sorter.uncovered),
     )
 
@@ -83,7 +83,7 @@ class _Sorter:
         self.nki = nki
         self.blames: dict[int, list[Blame]] = {}
         self.status: dict[str, str] = {}
-        self.undecided: set[str] = set()
+        self.undecided: dict[str, str] = {}
         self.uncovered: set[str] = set()
         self.gaps: dict[str, dict[_Pattern, tuple[str, bool]]] = {}
         self.at_cuda = _Places((n, c) for n, m in enumerate(matches) for c in m.cuda)
@@ -111,10 +111,13 @@ class _Sorter:
     def output(self, relation: Relation, output: OutputRelation) -> None:
         certain = output.status == "refuted"
         if output.status == "unknown" and not output.mismatches:
-            self.undecided.add(output.name)
+            why = f"{output.name} hangs on something that was not understood"
+            if output.undefined:
+                why = f"the CUDA kernel leaves {output.undefined:,} elements of {output.name} open"
+            self.undecided[output.name] = why
         left = _left_out(relation, output)
         for mismatch in output.mismatches:
-            if left.size and self.displaced(mismatch):
+            if mismatch.overwritten or (left.size and self.displaced(mismatch)):
                 why = f"elements of {output.name} come out at other places"
                 self.blame(self.store(output.name), "same-elements", why, certain=certain)
                 continue
@@ -122,7 +125,7 @@ class _Sorter:
                 self.difference(output, mismatch, difference, certain)
         if left.size:
             self.uncovered.add(output.name)
-            if not any(self.displaced(m) for m in output.mismatches):
+            if not any(m.overwritten or self.displaced(m) for m in output.mismatches):
                 self.unwritten(relation, output, left)
 
     # -- one difference -------------------------------------------------------------
@@ -138,7 +141,8 @@ class _Sorter:
             case "unwritten":
                 pass
             case "unknown":
-                self.undecided.add(output.name)
+                why = f"{output.name} hangs on something that was not understood"
+                self.undecided[output.name] = why
             case "extra-write":
                 self.uncovered.add(output.name)
                 number = self.edge(output.name)

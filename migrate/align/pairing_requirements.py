@@ -101,9 +101,9 @@ class Judge:
             return _NO_RELATION
         if self.proved(match):
             return _YES
-        hidden = sorted(outputs & self.evidence.undecided)
+        hidden = sorted(outputs & self.evidence.undecided.keys())
         if hidden:
-            return Answer(None, f"{', '.join(hidden)} hangs on something that was not understood")
+            return Answer(None, "; ".join(self.evidence.undecided[name] for name in hidden))
         if not (match.cuda and match.nki):
             broken = self.broken_neighbour(match)
             if broken is not None:

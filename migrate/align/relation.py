@@ -7,43 +7,41 @@ Both IRs are read as canonical terms over the same logical tensors.  An output i
 * *refuted* where evaluating both in float64 gives different numbers for the same
   inputs: the element is a witness;
 * *unknown* otherwise.
+
+Elements that the CUDA kernel itself leaves to chance (it reads what nobody wrote, or its
+threads race) prove and refute nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from migrate.align.binding import Binding, BoundTensor, logical_tensors
+from migrate.align.binding import Binding, BoundTensor, given_shape, logical_tensors
+from migrate.align.chance import left_to_chance
 from migrate.align.difference import Difference, differences, similarity
-from migrate.align.overflow import WIDE, Overflow, Watched
+from migrate.align.overflow import Overflow
+from migrate.align.witness import Make, overflowing, witnesses
 from migrate.budget import Meter
-from migrate.ir.evaluate import Trouble, evaluate
+from migrate.ir.evaluate import Trouble
 from migrate.ir.forms import Element, Form, Missing, Piece, Table, Unknown, walk
 from migrate.ir.nodes import Kernel, Op
 from migrate.ir.normal import Meaning, Tensor, meaning
-from migrate.ir.reals import Reals
-from migrate.results import Inputs, Value, Witness, value
+from migrate.results import Witness
 from migrate.source import Span
 
 Status: TypeAlias = Literal["proved", "refuted", "unknown"]
-Make: TypeAlias = "Callable[[Binding, Inputs], Mapping[str, NDArray[np.generic]]]"
-
-FAMILIES = ("normal", "uniform", "int")
-"""Input families tried for a witness, in order."""
 
 _FEW = 96
 """Elements of a group whose expressions are read."""
 
 _MANY = 2048
 """Elements among which a witness is looked for where some are not understood."""
-
-_SAME = 1e-6
-"""Relative difference below which two float64 evaluations count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +80,16 @@ class OutputRelation:
     overflow: Overflow | None = None
     """Where the NKI side leaves the range of numbers for the witness's inputs; the CUDA side
     does not, and no other inputs tell them apart."""
+    undefined: int = 0
+    """Elements that the CUDA kernel leaves to chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Both kernels at one position of the sizes."""
+    """Both kernels at one position of the sizes.
+
+    `cuda_trouble` is what the reference itself does wrong, whatever the NKI kernel does.
+    """
 
     sizes: Mapping[str, int]
     outputs: tuple[OutputRelation, ...]
@@ -134,20 +137,31 @@ def _related(
     meter: Meter,
 ) -> Relation:
     cuda_tensors = logical_tensors(binding, cuda, "cuda")
-    nki_tensors = logical_tensors(binding, nki, "nki")
+    shapes = {t.name: given_shape(binding, nki, t, nki_sizes) for t in binding.outputs}
+    misshapen = frozenset(
+        t.name for t in binding.outputs if shapes[t.name] not in (None, binding.nki_shape(t))
+    )
+    nki_tensors = {
+        buffer: tensor
+        for buffer, tensor in logical_tensors(binding, nki, "nki").items()
+        if tensor.name not in misshapen or _holds(tensor, shapes[tensor.name])
+    }
     cuda_means = meaning(cuda, cuda_sizes, cuda_tensors, meter=meter)
     nki_means = meaning(nki, nki_sizes, nki_tensors, meter=meter)
     differing: dict[str, NDArray[np.int64]] = {}
+    chance: dict[str, NDArray[np.int64]] = {}
     for tensor in binding.outputs:
         left = cuda_means.terms.get(tensor.name)
         right = nki_means.terms.get(tensor.name)
         if left is None or right is None:
             continue
-        if left.size == right.size:
-            differing[tensor.name] = np.flatnonzero(left.reshape(-1) != right.reshape(-1))
-        else:
-            differing[tensor.name] = np.arange(tensor.size, dtype=np.int64)
-    witnesses: dict[str, Witness] = {}
+        if left.size != right.size:
+            continue  # a result of another shape has no elements to hold against each other
+        undefined = left_to_chance(tensor.name, cuda, cuda_means, cuda_tensors)
+        chance[tensor.name] = np.flatnonzero(undefined)
+        apart = left.reshape(-1) != right.reshape(-1)
+        differing[tensor.name] = np.flatnonzero(apart & ~undefined)
+    shown: dict[str, Witness] = {}
     overflows: dict[str, Overflow] = {}
     if any(elements.size for elements in differing.values()):
         sides = ((cuda, cuda_sizes, cuda_tensors), (nki, nki_sizes, nki_tensors))
@@ -155,12 +169,21 @@ def _related(
             name: _knowable(name, elements, (cuda_means, nki_means))
             for name, elements in differing.items()
         }
-        witnesses = _witnesses(sides, binding, make, known, meter)
-        alike = {name: elements for name, elements in known.items() if name not in witnesses}
-        for name, (witness, overflow) in _overflows(sides, binding, make, alike, meter).items():
-            witnesses[name], overflows[name] = witness, overflow
+        shown = witnesses(sides, binding, make, known, meter)
+        alike = {name: elements for name, elements in known.items() if name not in shown}
+        for name, (witness, overflow) in overflowing(sides, binding, make, alike, meter).items():
+            shown[name], overflows[name] = witness, overflow
     outputs = tuple(
-        _output(tensor, cuda_means, nki_means, differing.get(tensor.name), witnesses, overflows)
+        _output(
+            tensor,
+            cuda_means,
+            nki_means,
+            differing.get(tensor.name),
+            chance.get(tensor.name, _NONE),
+            shown.get(tensor.name),
+            overflows.get(tensor.name),
+            fits=tensor.name not in misshapen,
+        )
         for tensor in binding.outputs
     )
     return Relation(
@@ -174,24 +197,33 @@ def _related(
     )
 
 
+def _holds(tensor: Tensor, shape: tuple[int, ...] | None) -> bool:
+    """Whether an array of another shape still has the tensor's elements, in their order."""
+    return tensor.elements is None and shape is not None and prod(shape) == prod(tensor.shape)
+
+
 def _output(
     tensor: BoundTensor,
     cuda: Meaning,
     nki: Meaning,
     differing: NDArray[np.int64] | None,
-    witnesses: Mapping[str, Witness],
-    overflows: Mapping[str, Overflow],
+    chance: NDArray[np.int64],
+    witness: Witness | None,
+    overflow: Overflow | None,
+    *,
+    fits: bool,
 ) -> OutputRelation:
     if differing is None:
         return OutputRelation(tensor.name, tensor.shape, "unknown", 0.0, 0.0, (), None)
-    witness = witnesses.get(tensor.name)
     mismatches = tuple(_mismatches(tensor, cuda, nki, differing))
     total = max(tensor.size, 1)
-    agreeing = 1.0 - differing.size / total
+    agreeing = 1.0 - (differing.size + chance.size) / total
     alike = agreeing + sum(m.likeness * m.count for m in mismatches) / total
     status: Status
     if witness is not None:
         status = "refuted"
+    elif chance.size or not fits:
+        status = "unknown"
     elif not differing.size and _understood(tensor.name, cuda) and _understood(tensor.name, nki):
         status = "proved"
     else:
@@ -204,8 +236,12 @@ def _output(
         min(alike, 1.0),
         mismatches,
         witness,
-        overflows.get(tensor.name),
+        overflow,
+        chance.size,
     )
+
+
+_NONE = np.zeros(0, np.int64)
 
 
 def _understood(output: str, means: Meaning) -> bool:
@@ -255,7 +291,8 @@ def _mismatches(
         for mine, other, elements in parts:
             alone = len(parts) == 1
             count = group.size if alone else round(group.size * elements.size / sample.size)
-            parted = differences(mine.form, other.form)
+            writer = _writer(nki, tensor.name, int(elements[0]))
+            parted = _written(differences(mine.form, other.form), writer)
             found.append(
                 Mismatch(
                     output=tensor.name,
@@ -264,7 +301,7 @@ def _mismatches(
                     sampled=not alone and sample.size < group.size,
                     differences=parted,
                     cuda_op=_writer(cuda, tensor.name, int(elements[0])),
-                    nki_op=_writer(nki, tensor.name, int(elements[0])),
+                    nki_op=writer,
                     reads=_reads(nki, parted, other),
                     likeness=similarity(mine.form, other.form),
                     overwritten=nki.once_held(
@@ -275,6 +312,16 @@ def _mismatches(
                 )
             )
     return found
+
+
+def _written(parted: tuple[Difference, ...], writer: Op | None) -> tuple[Difference, ...]:
+    """Differences as they are; an element that is written, with nothing in it, is not unwritten."""
+    return tuple(
+        replace(difference, what="unwritten-operand")
+        if difference.what == "unwritten" and writer is not None
+        else difference
+        for difference in parted
+    )
 
 
 def _groups(
@@ -346,162 +393,6 @@ def _loader(means: Meaning, form: Element, piece: Piece) -> Op | None:
             places.append(int(place.numbers(piece.cells[:1], counts).reshape(-1)[0]))
     element = int(np.ravel_multi_index(tuple(places), shape)) if shape else 0
     return means.reader_of(form.tensor, element)
-
-
-_Sides: TypeAlias = tuple[
-    tuple[Kernel, Mapping[str, int], dict[str, Tensor]],
-    tuple[Kernel, Mapping[str, int], dict[str, Tensor]],
-]
-
-
-def _witnesses(
-    sides: _Sides,
-    binding: Binding,
-    make: Make,
-    differing: Mapping[str, NDArray[np.int64]],
-    meter: Meter,
-) -> dict[str, Witness]:
-    """An element of each output, of those given, on which float64 evaluation differs."""
-    found: dict[str, Witness] = {}
-    wanted = {name for name, elements in differing.items() if elements.size}
-    for family in FAMILIES:
-        inputs = Inputs(family=family, seed=0)
-        arrays = make(binding, inputs)
-        results = [_evaluated(*side, arrays, meter) for side in sides]
-        for name in sorted(wanted - found.keys()):
-            tensor = next(t for t in binding.outputs if t.name == name)
-            left, right = (result[name] for result in results)
-            if left.shape != right.shape:
-                continue
-            elements = differing[name]
-            different = _different(left[elements], right[elements])
-            if different.any():
-                cell = int(elements[np.flatnonzero(different)[0]])
-                found[name] = _witness(binding, tensor, inputs, cell, left, right)
-        if wanted <= found.keys():
-            break
-    return found
-
-
-def _witness(
-    binding: Binding,
-    tensor: BoundTensor,
-    inputs: Inputs,
-    cell: int,
-    cuda: NDArray[np.float64],
-    nki: NDArray[np.float64],
-) -> Witness:
-    return Witness(
-        found_by="evaluation",
-        sizes=dict(binding.sizes),
-        inputs=inputs,
-        output=tensor.name,
-        index=tuple(int(i) for i in np.unravel_index(cell, tensor.shape)),
-        cuda=_shown(cuda[cell]),
-        nki=_shown(nki[cell]),
-    )
-
-
-def _overflows(
-    sides: _Sides,
-    binding: Binding,
-    make: Make,
-    differing: Mapping[str, NDArray[np.int64]],
-    meter: Meter,
-) -> dict[str, tuple[Witness, Overflow]]:
-    """Outputs that are no number on the NKI side, for large inputs, but are in CUDA."""
-    wanted = {name for name, elements in differing.items() if elements.size}
-    if not wanted:
-        return {}
-    inputs = Inputs(family=WIDE, seed=0)
-    arrays = make(binding, inputs)
-    watched: list[Watched] = []
-
-    def watching(given: Mapping[str, NDArray[np.float64]]) -> Reals:
-        watched.append(Watched(given))
-        return watched[-1]
-
-    cuda = _evaluated(*sides[0], arrays, meter)
-    nki = _evaluated(*sides[1], arrays, meter, watching)
-    overflow = watched[0].first
-    if overflow is None:
-        return {}
-    found: dict[str, tuple[Witness, Overflow]] = {}
-    for name in sorted(wanted):
-        tensor = next(t for t in binding.outputs if t.name == name)
-        left, right, elements = cuda[name], nki[name], differing[name]
-        if left.shape == right.shape:
-            lost = np.isfinite(left[elements]) & ~np.isfinite(right[elements])
-            if lost.any():
-                cell = int(elements[np.flatnonzero(lost)[0]])
-                found[name] = (_witness(binding, tensor, inputs, cell, left, right), overflow)
-    return found
-
-
-def _evaluated(
-    kernel: Kernel,
-    sizes: Mapping[str, int],
-    tensors: Mapping[str, Tensor],
-    arrays: Mapping[str, NDArray[np.generic]],
-    meter: Meter,
-    algebra: Callable[[Mapping[str, NDArray[np.float64]]], Reals] = Reals,
-) -> dict[str, NDArray[np.float64]]:
-    """The outputs as logical tensors, flat; unwritten elements are `_UNWRITTEN`."""
-    inputs: dict[str, NDArray[np.float64]] = {}
-    for buffer, tensor in tensors.items():
-        if tensor.name not in arrays:
-            continue
-        flat = np.asarray(arrays[tensor.name]).astype(np.float64).reshape(-1)
-        if tensor.elements is not None:
-            held = tensor.elements >= 0
-            placed = np.zeros(tensor.elements.size)
-            placed[held] = flat[tensor.elements[held]]
-            flat = placed
-        inputs[buffer] = flat
-    evaluation = evaluate(kernel, sizes, algebra(inputs), meter=meter)
-    results: dict[str, NDArray[np.float64]] = {}
-    for buffer, content in evaluation.outputs.items():
-        if buffer not in tensors:
-            continue
-        tensor = tensors[buffer]
-        unwritten = (evaluation.writers[buffer] < 0) & (buffer not in inputs)
-        marked = np.where(unwritten, _UNWRITTEN, content)
-        if tensor.elements is not None:
-            size = int(np.prod(tensor.shape, dtype=object)) if tensor.shape else 1
-            logical = np.full(size, _UNWRITTEN)
-            held = tensor.elements >= 0
-            logical[tensor.elements[held]] = marked[held]
-            marked = logical
-        results[tensor.name] = marked
-    return results
-
-
-# A NaN with a payload of its own, so that "nobody wrote this" survives as a value.
-_UNWRITTEN = np.array([0x7FF8_0000_DEAD_0000], np.uint64).view(np.float64)[0]
-
-
-def _unwritten(number: np.float64) -> bool:
-    return int(np.float64(number).view(np.uint64)) == 0x7FF8_0000_DEAD_0000
-
-
-def _different(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.bool_]:
-    with np.errstate(all="ignore"):
-        scale = np.maximum(np.maximum(np.abs(left), np.abs(right)), 1e-30)
-        apart = np.abs(left - right) > _SAME * scale
-        finite = np.isfinite(left) & np.isfinite(right)
-        bits = left.view(np.uint64) != right.view(np.uint64)
-        classes = (
-            (np.isnan(left) != np.isnan(right))
-            | (np.isinf(left) & np.isinf(right) & (left != right))
-            | (np.isinf(left) != np.isinf(right))
-        )
-    marked = np.uint64(0x7FF8_0000_DEAD_0000)
-    lost = (left.view(np.uint64) == marked) ^ (right.view(np.uint64) == marked)
-    return np.asarray(np.where(finite, apart & bits, classes) | lost)
-
-
-def _shown(number: np.float64) -> Value:
-    return "uninitialised" if _unwritten(number) else value(float(number))
 
 
 def spans_of(form: Form) -> tuple[Span, ...]:

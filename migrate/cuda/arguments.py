@@ -92,8 +92,9 @@ def _buffer(variable: Variable, value: Any, domain: Domain[Any], meter: Meter) -
             file=variable.span.file,
             where=variable.span,
         )
-    meter.take(array.nbytes)
+    meter.take(array.nbytes + array.size)
     flat = array.reshape(-1)
     data = domain.from_array(flat, scalar.dtype) if scalar.is_float else flat.copy()
     space: Any = "constant" if variable.storage == "constant" else "global"
-    return Buffer(variable.name, scalar, flat.size, data, space)
+    stored = np.zeros(flat.size, np.bool_)
+    return Buffer(variable.name, scalar, flat.size, data, space, stored=stored)

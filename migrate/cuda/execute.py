@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from migrate.budget import Meter
 from migrate.cuda.arguments import bind
@@ -42,12 +43,13 @@ class Execution:
 
     `outputs` are the final contents of every pointer parameter (and `__device__` variable) by
     name, flat, as values of the domain (integers as arrays); `written` names those that some
-    thread stored to.
+    thread stored to, and `stored` marks the elements of each that one did.
     """
 
     outputs: Mapping[str, Any]
     written: frozenset[str]
     events: tuple[Event, ...]
+    stored: Mapping[str, NDArray[np.bool_]]
 
 
 def execute(
@@ -94,7 +96,12 @@ def execute(
     written = {
         name for name, ref in buffers.items() if ref.buffer is not None and ref.buffer.written
     }
-    return Execution(outputs, frozenset(written), tuple(events))
+    stored = {
+        name: ref.buffer.stored
+        for name, ref in buffers.items()
+        if ref.buffer is not None and ref.buffer.stored is not None
+    }
+    return Execution(outputs, frozenset(written), tuple(events), stored)
 
 
 def _check_launch(kernel: Function, grid: Dim3, block: Dim3) -> None:

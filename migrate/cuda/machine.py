@@ -179,6 +179,8 @@ class Machine(Arithmetic):
                 buffer.data[target] = spread if whole else spread[real]
             if buffer.defined is not None:
                 buffer.defined[at if whole else at[real]] = True
+            if buffer.stored is not None:
+                buffer.stored[at[real if unsure is None else real | unsure]] = True
             self._check_conflict(buffer, at, stored, real, span)
 
     @staticmethod
@@ -194,9 +196,14 @@ class Machine(Arithmetic):
         if buffer.space == "private":
             return
         if buffer.scalar.is_float:
-            kept = np.asarray(self.domain.to_array(self.domain.take(buffer.data, at)))
+            there = self.domain.take(buffer.data, at)
+            kept = np.asarray(self.domain.to_array(there))
             mine = np.broadcast_to(np.asarray(self.domain.to_array(stored)), mask.shape)
             lost = (kept != mine) & ~((kept != kept) & (mine != mine)) & mask
+            if lost.any():
+                # One number, rounded on different ways, is no conflict.
+                _, unsure = self.domain.compare("equal", there, stored)
+                lost = lost if unsure is None else lost & ~unsure
         else:
             lost = (buffer.data[at] != stored) & mask
         if lost.any():

@@ -146,7 +146,8 @@ class Buffer:
 
     `data` is flat: a domain value for floats, an array for integers.  `base` is where each
     lane's instance starts (`None`: one instance).  `defined` marks what was written, where
-    that is not everything.
+    that is not everything; `stored` what the kernel itself may have written, of memory that
+    it was given.
     """
 
     name: str
@@ -156,6 +157,7 @@ class Buffer:
     space: Literal["global", "shared", "private", "constant"]
     base: Array | None = None
     defined: Mask | None = None
+    stored: Mask | None = None
     written: bool = False
 
 

@@ -116,6 +116,8 @@ def atomic(
     position = np.broadcast_to(position, mask.shape)
     spread = tuple(machine.spread(value, kind) for value in values)
     _check_defined(machine, buffer.defined, position, mask, node.span, buffer.name)
+    if buffer.stored is not None:
+        buffer.stored[position[mask if unsure is None else mask | unsure]] = True
     old = machine.nothing(kind, node.span)
     for turn in _turns(position, mask):
         seen = machine.load(pointer, kind, turn, node.span)

@@ -770,7 +770,7 @@ class _Run:
         ok = inside & taking
         outside = np.logical_not(inside) & taking
         # Under a condition on data that this algebra cannot decide, out of range proves nothing.
-        if np.any(outside) and not self.guards:
+        if np.any(outside) and np.size(flat) and not self.guards:
             shape = np.broadcast_shapes(np.shape(flat), np.shape(outside))
             spread = np.broadcast_to(outside, shape)
             cell = int(np.broadcast_to(flat, shape)[spread][0])

@@ -62,7 +62,11 @@ class Affine:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Places that follow no affine rule, listed for every cell and counter."""
+    """Places that follow no affine rule, listed for every cell and counter.
+
+    `listed` has shape (cells, *counts); of a counter along which they go up by equal
+    steps, only the first two are there.
+    """
 
     digest: str
     listed: NDArray[np.int64] = field(compare=False, repr=False)
@@ -75,7 +79,14 @@ class Table:
         return Table(digest.hexdigest(), packed)
 
     def numbers(self, cells: NDArray[np.int64], counts: tuple[int, ...]) -> NDArray[np.int64]:
-        return self.listed
+        listed = self.listed
+        for position, count in enumerate(counts):
+            if listed.shape[position + 1] != count:
+                first, second = np.split(listed, 2, axis=position + 1)
+                shape = [1] * listed.ndim
+                shape[position + 1] = count
+                listed = first + (second - first) * np.arange(count).reshape(shape)
+        return listed
 
     def __str__(self) -> str:
         return f"table {self.digest[:6]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,36 +40,114 @@ def scramble(values: Ids) -> Ids:
 
 
 class Bijection:
-    """An invertible scrambling of 64-bit numbers: add, then multiply and fold the halves.
+    """An invertible scrambling of numbers below 2^bits: add, then multiply and fold the halves.
 
     The addition keeps 0, which the rest maps to itself, from being the same element in
     every bijection.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, bits: int = 64) -> None:
         factors = [salt(f"{name}/{position}") | 1 for position in range(3)]
         self._forward = tuple(np.uint64(f) for f in factors)
         self._start = np.uint64(salt(f"{name}/start"))
         self._backward = tuple(np.uint64(pow(f, -1, _WORD)) for f in reversed(factors))
+        self._mask = None if bits == 64 else np.uint64((1 << bits) - 1)
+        # A fold undoes itself where its shift is half the width or more.
+        self._shift = np.uint64((bits + 1) // 2)
 
     def __call__(self, values: Ids) -> Ids:
         with np.errstate(over="ignore"):
-            return self._pass(values + self._start, self._forward)
+            return self._cut(self._pass(self._cut(values + self._start), self._forward))
 
     def inverse(self, values: Ids) -> Ids:
         with np.errstate(over="ignore"):
-            return self._pass(values, self._backward) - self._start
+            return self._cut(self._pass(values, self._backward) - self._start)
 
-    @staticmethod
-    def _pass(values: Ids, factors: Sequence[np.uint64]) -> Ids:
-        # Folding the high half onto the low one undoes itself, so both ways look alike.
-        with np.errstate(over="ignore"):
-            a, b, c = factors
-            values = values * a
-            values = values ^ values >> np.uint64(32)
-            values = values * b
-            values = values ^ values >> np.uint64(32)
-            return values * c
+    def _cut(self, values: Ids) -> Ids:
+        return values if self._mask is None else np.asarray(values & self._mask)
+
+    def _pass(self, values: Ids, factors: Sequence[np.uint64]) -> Ids:
+        for factor in factors[:2]:
+            values = self._cut(values * factor)
+            values = values ^ values >> self._shift
+        return self._cut(values * factors[2])
+
+
+class Noted:
+    """Hashes and a row of numbers noted about each; the first note of a hash stays.
+
+    Sorted runs that grow by merging keep many small additions cheap, a filter on some
+    bits keeps it so for the many lookups of what is not there.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Ids, tuple[NDArray[Any], ...]]] = []
+        self._filter = np.zeros(1 << 12, bool)
+        self.size = 0
+
+    def note(self, ids: Ids, *columns: NDArray[Any]) -> tuple[Ids, tuple[NDArray[Any], ...]]:
+        """Note rows; gives those that are new, each once, by ascending hash."""
+        ids, first = np.unique(ids.reshape(-1), return_index=True)
+        columns = tuple(np.asarray(column).reshape(-1)[first] for column in columns)
+        known = self.known(ids)
+        if known is not None:
+            ids, columns = ids[~known], tuple(column[~known] for column in columns)
+        if not ids.size:
+            return ids, columns
+        self.size += ids.size
+        run = (ids, columns)
+        while self._runs and self._runs[-1][0].size < 2 * run[0].size:
+            run = _merged(self._runs.pop(), run)
+        self._runs.append(run)
+        if 8 * self.size > self._filter.size < 1 << 24:
+            self._filter = np.zeros(1 << min(24, (16 * self.size).bit_length()), bool)
+            for noted, _ in self._runs:
+                self._filter[self._low(noted)] = True
+        else:
+            self._filter[self._low(ids)] = True
+        return ids, columns
+
+    def known(self, ids: Ids) -> NDArray[np.bool_] | None:
+        """Which hashes are noted; `None` for none of them."""
+        ids = np.asarray(ids)
+        found: NDArray[np.bool_] = np.asarray(self._filter[self._low(ids)])
+        if not found.any():
+            return None
+        suspects = ids[found]
+        hits = np.zeros(suspects.shape, bool)
+        for noted, _ in self._runs:
+            places = np.minimum(np.searchsorted(noted, suspects), noted.size - 1)
+            hits |= noted[places] == suspects
+        found[found] = hits
+        return found if hits.any() else None
+
+    def rows(self, ids: Ids) -> tuple[NDArray[Any], ...]:
+        """What is noted about known hashes: the columns, of the shape of `ids`."""
+        if len(self._runs) == 1:
+            noted, columns = self._runs[0]
+            places = np.searchsorted(noted, ids)
+            return tuple(np.asarray(column[places]) for column in columns)
+        made: list[NDArray[Any]] = []
+        for noted, columns in self._runs:
+            places = np.minimum(np.searchsorted(noted, ids), noted.size - 1)
+            here = noted[places] == ids
+            if not made:
+                made = [np.zeros(np.shape(ids), column.dtype) for column in columns]
+            for content, column in zip(made, columns, strict=True):
+                content[here] = column[places[here]]
+        return tuple(made)
+
+    def _low(self, ids: Ids) -> NDArray[np.int64]:
+        return np.asarray(ids & np.uint64(self._filter.size - 1)).astype(np.int64)
+
+
+def _merged(
+    one: tuple[Ids, tuple[NDArray[Any], ...]], other: tuple[Ids, tuple[NDArray[Any], ...]]
+) -> tuple[Ids, tuple[NDArray[Any], ...]]:
+    ids = np.concatenate([one[0], other[0]])
+    order = np.argsort(ids, kind="stable")
+    pairs = zip(one[1], other[1], strict=True)
+    return ids[order], tuple(np.concatenate(pair)[order] for pair in pairs)
 
 
 class Places:

@@ -1,23 +1,15 @@
-"""Terms that are numbers.
-
-A number's term is `f^-1(g(x))`, with `f` the bijection of `add`.  On multiples of 2^-16
-`g` is linear, so that a sum of such terms is the term of the sum, in whatever order and
-grouping it was made; on other numbers it is a hash, odd in its argument.
-"""
+"""Terms that are numbers: which they are, and which number each is."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from migrate.ir.hashing import Bijection, Ids, salt, scramble
+from migrate.ir.hashing import Ids, Noted
 
 Floats = NDArray[np.float64]
-
-_FRACTION = 65536.0
-_UNIT = np.uint64(salt("one") | 1)
-_HASHED = np.uint64(salt("number"))
-_FILTER_BITS = 16
 
 
 def canonical(numbers: Floats) -> Floats:
@@ -35,54 +27,32 @@ def canonical(numbers: Floats) -> Floats:
 
 
 class Literals:
-    """Which terms are numbers, and which number each is."""
+    """The terms known to be numbers.
 
-    def __init__(self, add: Bijection) -> None:
-        self._add = add
-        self._ids: Ids = np.zeros(0, np.uint64)
-        self._numbers: Floats = np.zeros(0)
-        # Most terms are no numbers: a filter on some bits spares the search.
-        self._filter = np.zeros(1 << _FILTER_BITS, bool)
+    `told` is called with those that become known.
+    """
 
-    def terms(self, numbers: Floats) -> Ids:
-        """The term of each number (`canonical` ones), without making it known."""
-        with np.errstate(all="ignore"):
-            scaled = numbers * _FRACTION
-            even = np.isfinite(scaled) & (scaled == np.rint(scaled)) & (np.abs(scaled) < 2.0**62)
-            linear = np.where(even, scaled, 0.0).astype(np.int64).view(np.uint64) * _UNIT
-            hashed = scramble(np.abs(numbers).view(np.uint64) ^ _HASHED)
-            hashed = np.where(numbers < 0, np.uint64(0) - hashed, hashed)
-            return self._add.inverse(np.where(even, linear, hashed))
+    def __init__(self, told: Callable[[Ids, Floats], None]) -> None:
+        self._noted = Noted()
+        self._told = told
 
-    def learn(self, ids: Ids, numbers: Floats) -> tuple[Ids, Floats]:
-        """Note that terms are numbers; gives those that were not known, each once."""
-        ids, first = np.unique(ids.reshape(-1), return_index=True)
-        numbers = np.asarray(numbers).reshape(-1)[first]
-        known = self.known(ids)
-        if known is not None:
-            ids, numbers = ids[~known], numbers[~known]
-        if ids.size:
-            places = np.searchsorted(self._ids, ids)
-            self._ids = np.insert(self._ids, places, ids)
-            self._numbers = np.insert(self._numbers, places, numbers)
-            self._filter[self._low(ids)] = True
-        return ids, numbers
+    def learn(self, ids: Ids, numbers: Floats) -> None:
+        """Note which number each term is, with all its digits; the first told stays."""
+        new, (their,) = self._noted.note(ids, numbers)
+        if new.size:
+            self._told(new, their)
 
     def known(self, ids: Ids) -> NDArray[np.bool_] | None:
         """Which terms are numbers; `None` for none of them."""
-        ids = np.asarray(ids)
-        maybe = np.asarray(self._filter[self._low(ids)])
-        if not maybe.any():
-            return None
-        suspects = ids[maybe]
-        places = np.minimum(np.searchsorted(self._ids, suspects), self._ids.size - 1)
-        maybe[maybe] = self._ids[places] == suspects
-        return maybe if maybe.any() else None
+        return self._noted.known(ids)
 
     def numbers(self, ids: Ids) -> Floats:
         """The numbers that known terms are."""
-        return np.asarray(self._numbers[np.searchsorted(self._ids, ids)])
+        return np.asarray(self._noted.rows(ids)[0])
 
-    @staticmethod
-    def _low(ids: Ids) -> NDArray[np.int64]:
-        return np.asarray(ids & np.uint64((1 << _FILTER_BITS) - 1)).astype(np.int64)
+    def numbers_or_one(self, ids: Ids, known: NDArray[np.bool_] | None) -> Floats:
+        """The numbers of the known terms; 1 for the others."""
+        numbers = np.ones(np.shape(ids))
+        if known is not None:
+            numbers[known] = self.numbers(ids[known])
+        return numbers

@@ -33,9 +33,11 @@ from migrate.ir.forms import (
     Piece,
 )
 from migrate.ir.hashing import Ids
+from migrate.ir.needed import needed
 from migrate.ir.nodes import Kernel, Op
 from migrate.ir.reader import Reader
-from migrate.ir.terms import Terms, element_terms
+from migrate.ir.rings import element_terms
+from migrate.ir.terms import Terms
 
 Numbers = NDArray[np.int64]
 
@@ -175,6 +177,16 @@ class Meaning:
         undefined = [made.ids.reshape(-1) for made in log if made.operator == "undefined"]
         return not undefined or not np.isin(self.terms[output], np.concatenate(undefined)).any()
 
+    def undefined(self, output: str) -> NDArray[np.bool_]:
+        """Which elements (flat) were computed from what nobody wrote.
+
+        That an element was not written at all is told by `writers`.
+        """
+        ids = self.terms[output].reshape(-1)
+        made = [made.ids.reshape(-1) for made in self._made.log if made.operator == "undefined"]
+        copied = (ids == self._made.missing) & (self.writers[output].reshape(-1) >= 0)
+        return np.asarray(copied | np.isin(ids, np.concatenate(made or [_EMPTY])))
+
     @cached_property
     def form(self) -> NormalForm:
         """Every output as tensor expressions."""
@@ -204,8 +216,10 @@ class Meaning:
             self.consider({**self._considered, output: wider})
         if self._reader is None:
             wanted = [self.terms[name].reshape(-1)[e] for name, e in self._considered.items()]
-            self._reader = Reader(self._logged.log, self.shapes, self._meter)
-            self._reader.read(np.concatenate(wanted or [_EMPTY]))
+            roots = np.concatenate(wanted or [_EMPTY])
+            log = needed(self._logged.log, roots, self._meter) if roots.size < _FEW else None
+            self._reader = Reader(log or self._logged.log, self.shapes, self._meter)
+            self._reader.read(roots)
         return self._reader.pieces(self.terms[output], self.shapes[output], elements)
 
     def once_held(self, output: str, elements: Numbers, terms: Ids) -> bool:
@@ -241,6 +255,9 @@ class Meaning:
 
 
 _EMPTY = np.zeros(0, np.uint64)
+
+_FEW = 4096
+"""Elements whose expressions are read from the part of the log that they need."""
 
 
 def _logical(ids: Ids, tensor: Tensor, terms: Terms) -> Ids:

@@ -1,9 +1,12 @@
 """Reads tensor expressions back from the log of canonical terms.
 
-Downwards, each term that an output needs is looked up in the log, and nested sums,
-products and extrema become one flat list of operands.  Upwards, terms of the same shape
-(the same operators on the same tensors at other coordinates) get one skeleton and a row
-of coordinates each.
+Terms of the same shape (the same operators on the same tensors at other coordinates)
+get one skeleton and a row of coordinates each, from the elements upwards (`ir.descent`
+lists the operands).  A term is a skeleton or its negation: of a sum and its negation the
+one counts as positive whose first part does.
+
+Operands of one shape whose coordinates go up by equal steps are kept as the coordinates
+of the first two, so that a sum of 700 elements is no wider than a sum of two.
 """
 
 from __future__ import annotations
@@ -11,12 +14,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from migrate.budget import Meter
+from migrate.ir.descent import Descent, Group, Numbers, Truths
 from migrate.ir.fit import fitted
 from migrate.ir.forms import (
     Apply,
@@ -32,13 +35,12 @@ from migrate.ir.forms import (
     Unknown,
     Varying,
 )
-from migrate.ir.hashing import Ids, Places
-from migrate.ir.literals import canonical
-from migrate.ir.reals import real
-from migrate.ir.terms import COMMUTATIVE_ONLY, GROUPS, IDEMPOTENT, INVERSES, Made, neutral_term
+from migrate.ir.hashing import Ids
+from migrate.ir.literals import Floats, canonical
+from migrate.ir.rings import COMMUTATIVE_ONLY, GROUPS, INVERSES
+from migrate.ir.runs import Regular, alike, ranked, regular, runs, sorted_by, turned
+from migrate.ir.terms import Made
 from migrate.source import Span
-
-Numbers = NDArray[np.int64]
 
 MAX_WIDTH = 4096
 """Coordinates of one expression; a larger one is kept as a hash."""
@@ -47,7 +49,17 @@ MAX_DEPTH = 150
 MAX_NUMBERS = 64
 """Distinct numbers in an output that each make a shape of their own; more are coordinates."""
 
-_EMPTY = np.zeros(0, np.uint64)
+_NUMBERS = frozenset({"constant", "whole", "real"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Parts of one shape: `power` times each of `count`; `regular`: in equal steps."""
+
+    skeleton: int
+    power: int
+    count: int
+    regular: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +68,7 @@ class _Skeleton:
 
     kind: str
     operator: str
-    parts: tuple[tuple[int, int, int], ...]
-    """(skeleton, power, count) of each part; arguments have power and count 1."""
+    parts: tuple[_Run, ...]
     width: int
     depth: int
     digest: str
@@ -67,41 +78,26 @@ class _Skeleton:
 
 
 @dataclass(slots=True)
-class _Group:
-    """Terms that one logged operation made, with their arguments as a flat list."""
+class _Parts:
+    """The operands of the terms of a group, described."""
 
-    made: int
-    places: Numbers
-    """Positions in the reader's sorted list of terms (filled in after the descent)."""
-    ids: Ids
-    parents: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
-    children: Ids = field(default_factory=lambda: _EMPTY)
-    powers: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    parents: Numbers
+    powers: Numbers
+    skeletons: Numbers
+    rows: Numbers
+    negative: Truths
+    number: Floats
+    """Of each term."""
 
 
 class Reader:
     def __init__(
         self, log: Sequence[Made], shapes: Mapping[str, tuple[int, ...]], meter: Meter
     ) -> None:
-        self.log = log
         self.shapes = shapes
         self.meter = meter
-        ids = np.concatenate([made.ids.reshape(-1) for made in log])
-        sizes = [made.ids.size for made in log]
-        order = np.argsort(ids, kind="stable")
-        ids = ids[order]
-        first = np.ones(ids.size, bool)
-        first[1:] = ids[1:] != ids[:-1]
-        self.logged = ids[first]
-        self.places = Places(self.logged)
+        self.descent = Descent(log, meter)
         self.standing = np.zeros(0, np.int64)
-        where = order[first]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        self.logged_made = np.searchsorted(starts, where, side="right") - 1
-        self.logged_row = where - starts[self.logged_made]
-        self.families: dict[str, NDArray[np.bool_]] = {}
-        self.groups: list[_Group] = []
-        self.known = _EMPTY
         self.many_numbers = False
         self.skeletons: list[_Skeleton] = []
         self.numbers: dict[tuple[object, ...], int] = {}
@@ -109,252 +105,271 @@ class Reader:
         self.filled: list[int] = []
         self.skeleton_of = np.zeros(0, np.int64)
         self.row_of = np.zeros(0, np.int64)
-
-    def lookup(self, ids: Ids) -> tuple[Numbers, Numbers]:
-        """The logged operation and row that first made each term."""
-        places = self.places.of(ids)
-        return self.logged_made[places], self.logged_row[places]
+        self.negative_of = np.zeros(0, bool)
 
     def place(self, ids: Ids) -> Numbers:
-        """The positions of described terms in `known`."""
-        return np.asarray(self.standing[self.places.of(ids)])
-
-    # -- down -----------------------------------------------------------------------
+        """The positions of described terms in `skeleton_of` and its like."""
+        return np.asarray(self.standing[self.descent.places.of(ids)])
 
     def read(self, roots: Ids) -> None:
         """Describe some logged terms and all they are made of."""
-        wanted = np.zeros(self.logged.size, bool)
-        wanted[self.places.of(roots)] = True
-        by_made = np.argsort(self.logged_made, kind="stable")
-        bounds = np.searchsorted(self.logged_made[by_made], np.arange(len(self.log) + 1))
-        # What a term is made of was logged before it.
-        for made in range(len(self.log) - 1, -1, -1):
-            places = by_made[bounds[made] : bounds[made + 1]]
-            places = places[wanted[places]]
-            if not places.size:
-                continue
-            self.meter.step(places.size // 16 + 1)
-            group = self.group(made, self.logged_row[places], self.logged[places])
-            self.groups.append(group)
-            wanted[self.places.of(group.children)] = True
-        self.known = self.logged[wanted]
+        groups, wanted = self.descent.groups(roots)
+        count = int(wanted.sum())
         self.standing = np.cumsum(wanted) - 1
-        self.skeleton_of = np.full(self.known.size, -1, np.int64)
-        self.row_of = np.full(self.known.size, -1, np.int64)
-        constants = [g.ids.size for g in self.groups if self.log[g.made].operator == "constant"]
-        self.many_numbers = sum(constants) > MAX_NUMBERS
-        for group in reversed(self.groups):
-            group.places = self.place(group.ids)
+        self.skeleton_of = np.full(count, -1, np.int64)
+        self.row_of = np.full(count, -1, np.int64)
+        self.negative_of = np.zeros(count, bool)
+        used = [self.numbers_in(group) for group in groups]
+        distinct = np.unique(np.concatenate([np.zeros(0), *used]))
+        self.many_numbers = distinct.size > MAX_NUMBERS
+        for group in reversed(groups):
             self.describe(group)
 
-    def group(self, made: int, rows: Numbers, ids: Ids) -> _Group:
-        entry = self.log[made]
-        parents, children, powers = self.arguments(made, rows)
-        group = _Group(made, rows, ids)
-        operator = INVERSES.get(entry.operator, entry.operator)
-        if operator in GROUPS:
-            parents, children, powers = self.flatten(operator, parents, children, powers)
-        elif entry.operator == "element":
-            return _Group(made, rows, ids, children=_EMPTY)
-        group.parents, group.children, group.powers = parents, children, powers
-        return group
+    def numbers_in(self, group: Group) -> Floats:
+        """The numbers that a group's expressions name."""
+        if group.operands is not None:
+            return np.unique(group.operands.number[group.operands.numbered])
+        listed = self.descent.log[group.made].numbers
+        if listed is None:
+            return np.zeros(0)
+        return np.unique(canonical(listed.reshape(-1)[group.rows]))
 
-    def arguments(self, made: int, rows: Numbers) -> tuple[Numbers, Ids, Numbers]:
-        """(parent, child, power) of every argument of some rows, in order."""
-        entry = self.log[made]
-        if not entry.args or entry.operator == "element":
-            nothing = np.zeros(0, np.int64)
-            return nothing, _EMPTY, nothing
-        if len(entry.args) == 1 and entry.args[0].ndim == 2 and entry.operator in GROUPS:
-            table = entry.args[0][rows]
-        elif entry.ids.ndim == 0:
-            table = np.stack([np.asarray(arg).reshape(1) for arg in entry.args], axis=1)[rows]
-        else:
-            cells = np.unravel_index(rows, entry.ids.shape)
-            table = np.stack(
-                [np.broadcast_to(arg, entry.ids.shape)[cells] for arg in entry.args], axis=1
-            )
-        parents = np.repeat(np.arange(len(rows)), table.shape[1])
-        power = -1 if entry.operator in INVERSES else 1
-        return parents, table.reshape(-1), np.full(table.size, power, np.int64)
+    # -- terms ----------------------------------------------------------------------
 
-    def flatten(
-        self, operator: str, parents: Numbers, children: Ids, powers: Numbers
-    ) -> tuple[Numbers, Ids, Numbers]:
-        """Replace arguments made by the same operator by their own arguments."""
-        inner = self.family(operator)
-        neutral = neutral_term(operator)
-        done: list[tuple[Numbers, Ids, Numbers]] = []
-        while parents.size:
-            # A level costs some twenty array operations, however few operands it has.
-            self.meter.step(parents.size // 8 + 256)
-            which, rows = self.lookup(children)
-            opened = inner[which]
-            kept = ~opened & (children != neutral)
-            done.append((parents[kept], children[kept], powers[kept]))
-            if not opened.any():
-                break
-            next_parents, next_children, next_powers = [], [], []
-            for made in np.unique(which[opened]):
-                chosen = opened & (which == made)
-                sub_parents, sub_children, sub_powers = self.arguments(int(made), rows[chosen])
-                next_parents.append(parents[chosen][sub_parents])
-                next_children.append(sub_children)
-                next_powers.append(powers[chosen][sub_parents] * sub_powers)
-            parents = np.concatenate(next_parents)
-            children = np.concatenate(next_children)
-            powers = np.concatenate(next_powers)
-        all_parents = np.concatenate([d[0] for d in done])
-        all_children = np.concatenate([d[1] for d in done])
-        all_powers = np.concatenate([d[2] for d in done])
-        return _collected(all_parents, all_children, all_powers)
-
-    def family(self, operator: str) -> NDArray[np.bool_]:
-        """Which logged operations are the operator or its inverse."""
-        found = self.families.get(operator)
-        if found is None:
-            inner = [operator in (m.operator, INVERSES.get(m.operator)) for m in self.log]
-            found = self.families[operator] = np.array(inner)
-        return found
-
-    # -- up -------------------------------------------------------------------------
-
-    def describe(self, group: _Group) -> None:
-        entry = self.log[group.made]
-        _, rows = self.lookup(group.ids)
+    def describe(self, group: Group) -> None:
+        entry = self.descent.log[group.made]
+        rows = group.rows
+        places = self.place(group.ids)
+        nothing = np.zeros((len(rows), 0), np.int64)
+        if group.operands is not None:
+            self.describe_operation(group, entry, places)
+            return
         match entry.operator:
             case "element":
                 shape = self.shapes[entry.tensor]
-                elements = entry.args[0][rows].astype(np.int64)
-                if shape:
-                    places = np.stack(np.unravel_index(elements, shape), axis=1)
-                else:
-                    places = np.zeros((len(rows), 0), np.int64)
+                elements = entry.args[0].reshape(-1)[rows].astype(np.int64)
+                at = np.stack(np.unravel_index(elements, shape), axis=1) if shape else nothing
                 skeleton = self.skeleton("element", entry.tensor, (), len(shape), 0, entry.span)
-                self.assign(group.places, skeleton, places)
+                self.assign(places, skeleton, at)
             case "constant":
                 assert entry.numbers is not None
-                self.describe_numbers(group, canonical(entry.numbers[rows]))
-            case "missing" | "undefined" | "opaque":
-                skeleton = self.skeleton(entry.operator, "", (), 0, 0, entry.span)
-                self.assign(group.places, skeleton, np.zeros((len(rows), 0), np.int64))
+                numbers = canonical(entry.numbers.reshape(-1)[rows])
+                self.skeleton_of[places], self.row_of[places] = self.number_shapes(numbers)
             case _:
-                self.describe_operation(group, entry)
+                self.assign(
+                    places, self.skeleton(entry.operator, "", (), 0, 0, entry.span), nothing
+                )
 
-    def describe_numbers(self, group: _Group, numbers: NDArray[np.float64]) -> None:
+    def number_shapes(self, numbers: Floats) -> tuple[Numbers, Numbers]:
+        """The skeleton and row of each number."""
+        skeletons = np.zeros(numbers.size, np.int64)
+        rows = np.zeros(numbers.size, np.int64)
         if self.many_numbers:
             whole = (numbers == np.rint(numbers)) & (np.abs(numbers) < 2.0**53)
             for kind, chosen in (("whole", whole), ("real", ~whole)):
                 if chosen.any():
                     given = numbers[chosen]
                     column = given.astype(np.int64) if kind == "whole" else given.view(np.int64)
-                    skeleton = self.skeleton(kind, "", (), 1, 0, None)
-                    self.assign(group.places[chosen], skeleton, column.reshape(-1, 1))
-            return
-        for place, number in zip(group.places, numbers.tolist(), strict=True):
-            skeleton = self.skeleton("constant", "", (), 0, 0, None, number=number)
-            self.assign(place.reshape(1), skeleton, np.zeros((1, 0), np.int64))
+                    skeletons[chosen] = skeleton = self.skeleton(kind, "", (), 1, 0, None)
+                    rows[chosen] = self.add_rows(skeleton, column.reshape(-1, 1))
+            return skeletons, rows
+        for number in np.unique(numbers):
+            chosen = (numbers == number) | (np.isnan(numbers) & np.isnan(number))
+            skeleton = self.skeleton("constant", "", (), 0, 0, None, number=float(number))
+            skeletons[chosen] = skeleton
+            rows[chosen] = self.add_rows(skeleton, np.zeros((int(chosen.sum()), 0), np.int64))
+        return skeletons, rows
 
-    def describe_operation(self, group: _Group, entry: Made) -> None:
+    def describe_operation(self, group: Group, entry: Made, places: Numbers) -> None:
         operator = INVERSES.get(entry.operator, entry.operator)
-        places = self.place(group.children)
+        parts = self.parts(group, operator)
+        assert group.operands is not None
+        numbered = group.operands.numbered
+        count = len(group.ids)
+        starts = np.searchsorted(parts.parents, np.arange(count))
+        lengths = np.searchsorted(parts.parents, np.arange(count), side="right") - starts
+        self.negative_of[places] = parts.negative
+        if operator in {"add", "multiply"}:
+            # A sum or product of one part is that part.
+            alone = (lengths == 1) & ~numbered
+            alone[alone] = parts.powers[starts[alone]] == 1
+            self.skeleton_of[places[alone]] = parts.skeletons[starts[alone]]
+            self.row_of[places[alone]] = parts.rows[starts[alone]]
+        else:
+            alone = np.zeros(count, bool)
+        number_shape = np.full(count, -1, np.int64)
+        number_row = np.zeros(count, np.int64)
+        shown = numbered & ~alone
+        number_shape[shown], number_row[shown] = self.number_shapes(parts.number[shown])
+        for members in alike(
+            parts.parents, starts, lengths, parts.skeletons, parts.powers, number_shape
+        ):
+            members = members[~alone[members]]
+            if members.size:
+                first = int(starts[members[0]])
+                pieces = slice(first, first + int(lengths[members[0]]))
+                found = [_Run(*run) for run in runs(parts.skeletons[pieces], parts.powers[pieces])]
+                self.describe_members(
+                    group, entry, places, parts, members, starts, found, number_shape, number_row
+                )
+
+    def parts(self, group: Group, operator: str) -> _Parts:
+        """The operands of a group in canonical order, with signs taken out."""
+        operands = group.operands
+        assert operands is not None
+        places = self.place(operands.children)
         skeletons, rows = self.skeleton_of[places], self.row_of[places]
-        parents, powers = group.parents, group.powers
-        combining = operator in GROUPS
-        if operator in IDEMPOTENT:
-            powers = np.ones_like(powers)
-        if combining or operator in COMMUTATIVE_ONLY:
-            order = self.sorted_parts(parents, powers, skeletons, rows)
+        minus = self.negative_of[places]
+        parents, powers = operands.parents, operands.powers
+        negative, number = operands.negative.copy(), operands.number.copy()
+        if operator == "add":
+            powers = np.where(minus, -powers, powers)
+        elif operator == "multiply":
+            np.logical_xor.at(negative, parents[minus], powers[minus] % 2 != 0)
+        else:
+            skeletons, rows = self.plain(skeletons, rows, minus)
+        if operator in GROUPS or operator in COMMUTATIVE_ONLY:
+            standing = self.by_digest(skeletons)
+            rank = ranked(skeletons, rows, self.table)
+            if operator == "add" and (powers < 0).any():
+                negative = turned(parents, powers, standing, rank, len(negative))
+                powers = np.where(negative[parents], -powers, powers)
+                number = np.where(negative, -number, number)
+            order = sorted_by(parents, standing, powers, rank)
             parents, powers = parents[order], powers[order]
             skeletons, rows = skeletons[order], rows[order]
-        count = len(group.ids)
-        starts = np.searchsorted(parents, np.arange(count))
-        lengths = np.searchsorted(parents, np.arange(count), side="right") - starts
-        for members in _alike(parents, starts, lengths, skeletons, powers):
-            first, length = int(starts[members[0]]), int(lengths[members[0]])
-            runs = _runs(skeletons[first : first + length], powers[first : first + length])
-            understood = all(self.skeletons[s].understood for s, _, _ in runs)
-            if not combining:
-                runs = [(s, p, 1) for s, p, c in runs for _ in range(c)]
-            width = sum(self.skeletons[s].width * c for s, _, c in runs)
-            depth = 1 + max((self.skeletons[s].depth for s, _, _ in runs), default=0)
-            if width > MAX_WIDTH or depth > MAX_DEPTH:
-                self.hashed(group, members, entry, understood)
-                continue
-            columns: list[Numbers] = []
-            offset = 0
-            for number, _, repeat in runs:
-                table = self.table(number)
-                for step in range(repeat):
-                    columns.append(table[rows[starts[members] + offset + step]])
-                offset += repeat
-            coordinates = (
-                np.concatenate(columns, axis=1)
-                if columns
-                else np.zeros((len(members), 0), np.int64)
-            )
-            kind = "combine" if combining else "apply"
-            if combining:
-                runs = self.with_one_number(operator, runs)
-            skeleton = self.skeleton(kind, operator, tuple(runs), width, depth, entry.span)
-            self.assign(group.places[members], skeleton, coordinates)
+        return _Parts(parents, powers, skeletons, rows, negative, number + 0.0)
 
-    def hashed(self, group: _Group, members: Numbers, entry: Made, understood: bool) -> None:
+    def by_digest(self, skeletons: Numbers) -> Numbers:
+        """Where each skeleton stands in an order that does not depend on how it was met."""
+        standing = np.zeros(len(self.skeletons), np.int64)
+        present = [int(number) for number in np.unique(skeletons)]
+        present.sort(key=lambda number: self.skeletons[number].digest)
+        standing[present] = np.arange(len(present))
+        return np.asarray(standing[skeletons])
+
+    def describe_members(
+        self,
+        group: Group,
+        entry: Made,
+        places: Numbers,
+        parts: _Parts,
+        members: Numbers,
+        starts: Numbers,
+        found: list[_Run],
+        number_shape: Numbers,
+        number_row: Numbers,
+    ) -> None:
+        """Terms of a group whose operands have the same shapes."""
+        operator = INVERSES.get(entry.operator, entry.operator)
+        combining = operator in GROUPS
+        if not combining:
+            found = [replace(run, count=1) for run in found for _ in range(run.count)]
+        offsets = np.cumsum([0, *(run.count for run in found)])
+        steps: list[Regular | None] = []
+        for run, offset in zip(found, offsets, strict=False):
+            if run.count < 2:
+                steps.append(None)
+                continue
+            begins = starts[members] + offset
+            self.meter.step(members.size * run.count // 64 + 1)
+            steps.append(regular(self.table(run.skeleton), parts.rows, begins, run.count))
+        even = np.array([s.even if s else np.zeros(members.size, bool) for s in steps])
+        number = int(number_shape[members[0]])
+        last = [_Run(number, 1, 1)] if number >= 0 else []
+        patterns = np.unique(even, axis=1).T if found else [np.zeros(0, bool)]
+        for pattern in patterns:
+            chosen = np.flatnonzero((even == pattern[:, None]).all(axis=0)) if found else ...
+            these = members[chosen]
+            shape = [replace(r, regular=bool(e)) for r, e in zip(found, pattern, strict=True)]
+            shape += last
+            understood = all(self.skeletons[run.skeleton].understood for run in shape)
+            width = sum(self.width(run) for run in shape)
+            depth = 1 + max((self.skeletons[run.skeleton].depth for run in shape), default=0)
+            if width > MAX_WIDTH or depth > MAX_DEPTH:
+                self.hashed(group, places, these, parts.negative, entry, understood)
+                continue
+            columns = [np.zeros((these.size, 0), np.int64)]
+            for run, offset, step in zip(found, offsets, steps, strict=False):
+                if step is not None and run.count > 1 and step.even[chosen].all():
+                    columns.append(step.columns[chosen])
+                    continue
+                table = self.table(run.skeleton)
+                for position in range(run.count):
+                    columns.append(table[parts.rows[starts[these] + offset + position]])
+            if last:
+                columns.append(self.table(number)[number_row[these]])
+            kind = "combine" if combining else "apply"
+            skeleton = self.skeleton(kind, operator, tuple(shape), width, depth, entry.span)
+            self.assign(places[these], skeleton, np.concatenate(columns, axis=1))
+
+    def width(self, run: _Run) -> int:
+        return self.skeletons[run.skeleton].width * (2 if run.regular else run.count)
+
+    def hashed(
+        self,
+        group: Group,
+        places: Numbers,
+        members: Numbers,
+        negative: Truths,
+        entry: Made,
+        understood: bool,
+    ) -> None:
         if not understood:
             skeleton = self.skeleton("opaque", "", (), 0, 0, entry.span)
-            nothing = np.zeros((len(members), 0), np.int64)
-            self.assign(group.places[members], skeleton, nothing)
+            self.assign(places[members], skeleton, np.zeros((len(members), 0), np.int64))
             return
+        with np.errstate(over="ignore"):
+            ids = np.where(negative[members], np.uint64(0) - group.ids[members], group.ids[members])
         skeleton = self.skeleton("hashed", "", (), 1, 0, entry.span)
-        identity = group.ids[members].view(np.int64).reshape(-1, 1)
-        self.assign(group.places[members], skeleton, identity)
+        self.assign(places[members], skeleton, ids.view(np.int64).reshape(-1, 1))
 
-    def with_one_number(
-        self, operator: str, runs: list[tuple[int, int, int]]
-    ) -> list[tuple[int, int, int]]:
-        """The parts of a combination with its numbers, if it has several, as one, last."""
-        others = [run for run in runs if self.skeletons[run[0]].kind != "constant"]
-        numbers = [
-            (self.skeletons[s].number, power * count)
-            for s, power, count in runs
-            if self.skeletons[s].kind == "constant"
-        ]
-        if not numbers or not others:
-            return runs
-        total = combined(operator, numbers)
-        if total == GROUPS[operator]:
-            return others
-        return [*others, (self.skeleton("constant", "", (), 0, 0, None, number=total), 1, 1)]
+    # -- skeletons ------------------------------------------------------------------
 
-    def sorted_parts(
-        self, parents: Numbers, powers: Numbers, skeletons: Numbers, rows: Numbers
-    ) -> Numbers:
-        """Order by parent, then skeleton, power and coordinates: the canonical order."""
-        rank = np.zeros(parents.size, np.int64)
-        present = np.unique(skeletons)
-        for number in present:
-            chosen = skeletons == number
-            table = self.table(int(number))
-            if not table.shape[1]:
+    def plain(self, skeletons: Numbers, rows: Numbers, minus: Truths) -> tuple[Numbers, Numbers]:
+        """Skeletons and rows of terms, their signs part of the expression."""
+        if not minus.any():
+            return skeletons, rows
+        skeletons, rows = skeletons.copy(), rows.copy()
+        for number in np.unique(skeletons[minus]):
+            chosen = minus & (skeletons == number)
+            content = self.table(int(number))[rows[chosen]]
+            skeletons[chosen], content = self.negated(int(number), content)
+            rows[chosen] = self.add_rows(int(skeletons[chosen][0]), content)
+        return skeletons, rows
+
+    def negated(self, number: int, content: Numbers) -> tuple[int, Numbers]:
+        """The skeleton of the negations of terms of a skeleton, and their coordinates."""
+        given = self.skeletons[number]
+        if (given.kind, given.operator) != ("combine", "add"):
+            single = (_Run(number, -1, 1),)
+            return (
+                self.skeleton("combine", "add", single, given.width, given.depth + 1, given.span),
+                content,
+            )
+        turned_parts: list[_Run] = []
+        for run in given.parts:
+            inner = self.skeletons[run.skeleton]
+            if inner.kind not in _NUMBERS:
+                turned_parts.append(replace(run, power=-run.power))
                 continue
-            distinct, places = np.unique(rows[chosen], return_inverse=True)
-            content = table[distinct]
-            order = np.lexsort(content.T[::-1])
-            position = np.empty(len(distinct), np.int64)
-            position[order] = np.arange(len(distinct))
-            rank[chosen] = position[places]
-        by_digest = sorted(present, key=lambda number: self.skeletons[int(number)].digest)
-        standing = {int(number): place for place, number in enumerate(by_digest)}
-        lookup = np.zeros(len(self.skeletons), np.int64)
-        for number, place in standing.items():
-            lookup[number] = place
-        return np.lexsort((rank, powers, lookup[skeletons], parents))
+            if inner.kind == "constant":
+                opposite = self.skeleton("constant", "", (), 0, 0, None, number=0.0 - inner.number)
+                run = replace(run, skeleton=opposite)
+            elif inner.kind == "whole":
+                content = np.concatenate([content[:, :-1], -content[:, -1:]], axis=1)
+            else:
+                last = -np.ascontiguousarray(content[:, -1:]).view(np.float64)
+                content = np.concatenate([content[:, :-1], last.view(np.int64)], axis=1)
+            turned_parts.append(run)
+        parts = tuple(turned_parts)
+        return self.skeleton("combine", "add", parts, given.width, given.depth, given.span), content
 
     def skeleton(
         self,
         kind: str,
         operator: str,
-        parts: tuple[tuple[int, int, int], ...],
+        parts: tuple[_Run, ...],
         width: int,
         depth: int,
         span: Span | None,
@@ -365,24 +380,31 @@ class Reader:
         found = self.numbers.get(key)
         if found is None:
             found = self.numbers[key] = len(self.skeletons)
-            inner = ";".join(f"{self.skeletons[s].digest},{p},{c}" for s, p, c in parts)
+            inner = ";".join(
+                f"{self.skeletons[r.skeleton].digest},{r.power},{r.count},{r.regular}"
+                for r in parts
+            )
             text = f"{kind}|{operator}|{number!r}|{inner}"
             digest = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
             clear = kind not in {"opaque", "undefined"}
-            clear = clear and all(self.skeletons[s].understood for s, _, _ in parts)
+            clear = clear and all(self.skeletons[run.skeleton].understood for run in parts)
             self.skeletons.append(
                 _Skeleton(kind, operator, parts, width, depth, digest, number, span, clear)
             )
-            self.coordinates.append([])
+            self.coordinates.append([np.zeros((0, width), np.int64)])
             self.filled.append(0)
         return found
 
     def assign(self, places: Numbers, skeleton: int, coordinates: Numbers) -> None:
-        self.meter.take(coordinates.nbytes)
         self.skeleton_of[places] = skeleton
-        self.row_of[places] = self.filled[skeleton] + np.arange(len(places))
+        self.row_of[places] = self.add_rows(skeleton, coordinates)
+
+    def add_rows(self, skeleton: int, coordinates: Numbers) -> Numbers:
+        self.meter.take(coordinates.nbytes)
         self.coordinates[skeleton].append(coordinates)
-        self.filled[skeleton] += len(places)
+        begin = self.filled[skeleton]
+        self.filled[skeleton] += len(coordinates)
+        return begin + np.arange(len(coordinates))
 
     def table(self, skeleton: int) -> Numbers:
         parts = self.coordinates[skeleton]
@@ -401,16 +423,18 @@ class Reader:
         if not elements.size:
             return ()
         places = self.place(ids[elements])
-        skeletons, rows = self.skeleton_of[places], self.row_of[places]
+        skeletons, rows = self.plain(
+            self.skeleton_of[places], self.row_of[places], self.negative_of[places]
+        )
         pieces: list[Piece] = []
         for number in np.unique(skeletons):
-            alike = np.flatnonzero(skeletons == number)
-            chosen = elements[alike]
+            alike_ = np.flatnonzero(skeletons == number)
+            chosen = elements[alike_]
             if shape:
                 cells = np.stack(np.unravel_index(chosen, shape), axis=1)
             else:
                 cells = np.zeros((1, 0), np.int64)
-            columns = self.table(int(number))[rows[alike]]
+            columns = self.table(int(number))[rows[alike_]]
             form = self.form(int(number), cells, columns)
             digest = hashlib.blake2b(chosen.tobytes(), digest_size=12).hexdigest()
             box = tuple((int(c.min()), int(c.max()) + 1) for c in cells.T)
@@ -425,7 +449,10 @@ class Reader:
         return Varying(fitted(cells, column) if whole else Table.of(column), whole)
 
     def form(self, number: int, cells: Numbers, columns: Numbers) -> Form:
-        """The expression of a skeleton; `columns` has shape (cells, *counts, width)."""
+        """The expression of a skeleton; `columns` has shape (cells, *counts, width).
+
+        A count of equal steps is 2 there.
+        """
         skeleton = self.skeletons[number]
         match skeleton.kind:
             case "element":
@@ -445,77 +472,14 @@ class Reader:
                 return Hashed(Table.of(columns[..., 0]), skeleton.span)
         parts: list[Part] = []
         start = 0
-        for inner, power, count in skeleton.parts:
-            width = self.skeletons[inner].width
-            block = columns[..., start : start + width * count]
-            start += width * count
-            if count > 1:
-                block = block.reshape((*block.shape[:-1], count, width))
-            parts.append(Part(self.form(inner, cells, block), power, count))
+        for run in skeleton.parts:
+            width = self.skeletons[run.skeleton].width
+            block = columns[..., start : start + self.width(run)]
+            start += self.width(run)
+            if run.count > 1:
+                listed = 2 if run.regular else run.count
+                block = block.reshape((*block.shape[:-1], listed, width))
+            parts.append(Part(self.form(run.skeleton, cells, block), run.power, run.count))
         if skeleton.kind == "apply":
             return Apply(skeleton.operator, tuple(p.form for p in parts), skeleton.span)
         return Combine(skeleton.operator, tuple(parts), skeleton.span)
-
-
-def combined(operator: str, numbers: Sequence[tuple[float, int]]) -> float:
-    """Numbers combined, each as often as its power says; independent of their order."""
-    with np.errstate(all="ignore"):
-        match operator:
-            case "add":
-                products = [number * power for number, power in numbers]
-                if all(map(math.isfinite, products)):
-                    return math.fsum(products)
-                return float(np.sum(products))
-            case "multiply":
-                total = 1.0
-                for number, power in sorted(numbers):
-                    total *= float(np.float64(number) ** power)
-                return total
-        total = GROUPS[operator]
-        for number, _ in sorted(numbers):
-            total = float(real(operator, total, number))
-        return total
-
-
-def _collected(parents: Numbers, children: Ids, powers: Numbers) -> tuple[Numbers, Ids, Numbers]:
-    """Add up the powers of equal children of a parent; drop what cancels."""
-    order = np.lexsort((children, parents))
-    parents, children, powers = parents[order], children[order], powers[order]
-    if not parents.size:
-        return parents, children, powers
-    first = np.ones(parents.size, bool)
-    first[1:] = (parents[1:] != parents[:-1]) | (children[1:] != children[:-1])
-    starts = np.flatnonzero(first)
-    totals = np.add.reduceat(powers, starts)
-    kept = totals != 0
-    return parents[starts][kept], children[starts][kept], totals[kept]
-
-
-def _alike(
-    parents: Numbers, starts: Numbers, lengths: Numbers, skeletons: Numbers, powers: Numbers
-) -> list[Numbers]:
-    """Parents with the same sequence of (skeleton, power)."""
-    if not parents.size:
-        return [np.arange(len(starts))] if len(starts) else []
-    position = (np.arange(parents.size) - starts[parents]).astype(np.uint64)
-    with np.errstate(over="ignore"):
-        mixed = (skeletons.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        mixed = mixed ^ (powers.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F))
-        mixed = mixed ^ mixed >> np.uint64(29)
-        mixed = (mixed + position * np.uint64(0x165667B19E3779F9)) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = mixed ^ mixed >> np.uint64(32)
-        sums = np.zeros(len(starts), np.uint64)
-        np.add.at(sums, parents, mixed)
-        sums = sums + lengths.astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
-    order = np.argsort(sums, kind="stable")
-    return list(np.split(order, np.flatnonzero(np.diff(sums[order])) + 1))
-
-
-def _runs(skeletons: Numbers, powers: Numbers) -> list[tuple[int, int, int]]:
-    runs: list[tuple[int, int, int]] = []
-    for skeleton, power in zip(skeletons.tolist(), powers.tolist(), strict=True):
-        if runs and runs[-1][:2] == (skeleton, power):
-            runs[-1] = (skeleton, power, runs[-1][2] + 1)
-        else:
-            runs.append((skeleton, power, 1))
-    return runs

@@ -5,12 +5,12 @@ A term stands for an expression over the elements of the kernel's inputs, and is
 ones collide with the probability of a 64-bit hash.
 
 * `add`, `multiply`, `maximum`, `minimum` and their kin are associative and commutative:
-  each is addition modulo 2^64 seen through a bijection `f` of its own,
-  `id(a + b) = f^-1(f(a) + f(b))`.  Order and grouping vanish, a neutral element is
-  `f^-1(0)`, negation and reciprocal are `f^-1(-f(x))`, and a reduction is one sum.
+  order and grouping leave no trace, a neutral element vanishes, a term and its negation
+  or reciprocal cancel, a reduction is one sum (`ir.rings`);
+* signs and numbers of a product are one number: (-x) * 2 * y * 3 is -(6 * (x * y));
 * other operators hash their operator and arguments, in order unless they commute;
-* the rewrites of `ir.rewrites` apply, and operators on numbers are computed
-  (`ir.literals`); what settles a result alone does so (0 * x, a known condition);
+* the rewrites of `ir.rewrites` apply, and operators on numbers are computed; what
+  settles a result alone does so (0 * x, max(x, x), a known condition);
 * casts between float formats change nothing (precision is judged elsewhere), casts to
   integers and to bool are operators;
 * what is computed from a cell that nobody wrote is undefined, and nothing cancels it.
@@ -30,43 +30,15 @@ from numpy.typing import NDArray
 
 from migrate.budget import Meter
 from migrate.ir.evaluate import Array, Mask, Unevaluable
-from migrate.ir.hashing import Bijection, Ids, mix, salt, scramble
-from migrate.ir.literals import Literals, canonical
+from migrate.ir.hashing import Ids
+from migrate.ir.literals import Literals
 from migrate.ir.nodes import Buffer, Op, Rounding
 from migrate.ir.reals import real, rounding_operator, spelled, truth_values, wraps
 from migrate.ir.rewrites import REWRITES
+from migrate.ir.rings import GROUPS, IDEMPOTENT, INVERSES, Hashes, Ring, number_terms
 from migrate.numerics.dtypes import DType
 from migrate.numerics.operators import OPERATORS
 from migrate.source import Span
-
-GROUPS = {
-    "add": 0.0,
-    "multiply": 1.0,
-    "maximum": -np.inf,
-    "minimum": np.inf,
-    "logical_and": 1.0,
-    "logical_or": 0.0,
-    "bitwise_and": -1.0,
-    "bitwise_or": 0.0,
-    "bitwise_xor": 0.0,
-}
-"""Associative, commutative operators and their neutral elements."""
-
-INVERSES = {"negate": "add", "reciprocal": "multiply"}
-IDEMPOTENT = frozenset(
-    {"maximum", "minimum", "logical_and", "logical_or", "bitwise_and", "bitwise_or"}
-)
-COMMUTATIVE_ONLY = frozenset(
-    name for name, entry in OPERATORS.items() if entry.commutative and name not in GROUPS
-)
-
-
-def element_terms(tensor: str, elements: NDArray[np.int64]) -> Ids:
-    """The terms of some elements (flat, row-major) of an input."""
-    return scramble(elements.astype(np.uint64) ^ np.uint64(salt(f"tensor {tensor}")))
-
-
-_BIJECTIONS = {name: Bijection(name) for name in GROUPS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +60,7 @@ class Made:
 
 def neutral_term(operator: str) -> np.uint64:
     """The term of the number that changes nothing under the operator."""
-    number = np.asarray(GROUPS[operator])
-    return np.uint64(Literals(_BIJECTIONS["add"]).terms(number))
+    return np.uint64(number_terms(np.asarray(GROUPS[operator])))
 
 
 class Terms:
@@ -107,6 +78,7 @@ class Terms:
         meter: Meter,
         *,
         keep: bool = True,
+        ring: Callable[[Literals], Ring] = Hashes,
     ) -> None:
         self._leaves = leaves
         self._keep = keep
@@ -114,17 +86,19 @@ class Terms:
         self.log: list[Made] = []
         self.used: set[str] = set()
         self.reads: list[tuple[Op, Ids]] = []
-        self._literals = Literals(_BIJECTIONS["add"])
+        self._literals = Literals(self._told)
+        self._ring = ring(self._literals)
         self._opaque = 0
         self._undefined: dict[tuple[str, Span | None], Ids] = {}
-        self.missing = np.uint64(salt("nobody wrote this"))
-        self.idle = np.uint64(salt("no point is here"))
+        self.missing = self._ring.mark("nobody wrote this")
+        self.idle = self._ring.mark("no point is here")
         # An undefined term is known to be no number.
         missing = np.asarray(self.missing).reshape(1)
         self._record("missing", missing, (), None)
         self._literals.learn(missing, np.full(1, np.nan))
         self._nan = self._number(np.nan)
-        self._neutral = {name: self._number(number) for name, number in GROUPS.items()}
+        for number in GROUPS.values():
+            self._number(number)
 
     # -- the algebra ----------------------------------------------------------------
 
@@ -141,7 +115,7 @@ class Terms:
         tensor, elements = leaf
         if elements is None:
             elements = np.arange(size, dtype=np.int64)
-        ids = element_terms(tensor, elements)
+        ids = self._ring.elements(tensor, elements)
         outside = elements < 0
         if outside.any():
             ids = np.where(outside, self.missing, ids)
@@ -189,7 +163,9 @@ class Terms:
             for position in range(1, count):
                 total = self._apply(operator, (total, flat[..., position]), op.span)
             return total
-        ids = self._combined(operator, self._in_group(operator, flat).sum(axis=-1, dtype=np.uint64))
+        if operator in IDEMPOTENT and count > 1:
+            flat = self._once(operator, flat)
+        ids = self._ring.total(operator, flat)
         settled = None if unsettled else self._settled_rows(operator, flat, ids, op.span)
         rows = np.ascontiguousarray(flat).reshape(-1, count)
         if settled is None:
@@ -238,10 +214,9 @@ class Terms:
 
     def unknown(self, op: Op, args: Sequence[Array], shape: tuple[int, ...]) -> Array:
         self._opaque += 1
-        base = np.uint64(salt(f"opaque {self._opaque} {op.span}"))
         size = math.prod(shape)
         self._meter.take(8 * size)
-        ids = scramble(np.arange(size, dtype=np.uint64) ^ base).reshape(shape)
+        ids = self._ring.unknown(f"opaque {self._opaque} {op.span}", size).reshape(shape)
         self._record("opaque", ids, (), op.span)
         return ids
 
@@ -270,29 +245,14 @@ class Terms:
                     lambda name, *inner: self._apply(name, inner, span), self._number, *args
                 )
             )
+        return self._record(operator, self._raw(operator, args), tuple(args), span)
+
+    def _raw(self, operator: str, args: Sequence[Array]) -> Ids:
         if operator in INVERSES:
-            group = INVERSES[operator]
-            (arg,) = args
-            with np.errstate(over="ignore"):
-                ids = self._combined(group, np.uint64(0) - self._in_group(group, arg))
-            return self._record(operator, ids, (arg,), span)
+            return self._ring.inverse(operator, args[0])
         if operator in GROUPS:
-            left, right = args
-            with np.errstate(over="ignore"):
-                both = self._in_group(operator, left) + self._in_group(operator, right)
-            total: Ids = np.asarray(both)
-            return self._record(operator, self._combined(operator, total), (left, right), span)
-        start = np.uint64(salt(f"operator {operator}/{len(args)}"))
-        with np.errstate(over="ignore"):
-            ids = np.asarray(start)
-            if operator in COMMUTATIVE_ONLY:
-                first, second = args
-                ids = start + (scramble(first) + scramble(second))
-            else:
-                for position, arg in enumerate(args):
-                    ids = scramble(ids ^ scramble(arg ^ np.uint64(mix(position + 1))))
-            ids = scramble(ids)
-        return self._record(operator, ids, tuple(args), span)
+            return self._ring.combine(operator, args)
+        return self._ring.call(operator, args)
 
     def _settled(
         self, operator: str, args: Sequence[Array], span: Span | None
@@ -302,12 +262,14 @@ class Terms:
             return self._settled_select(args, span)
         computable = operator not in _SPELLED_AS_SUMS
         knowns = [self._literals.known(arg) for arg in args]
-        if all(known is None for known in knowns):
+        idempotent = operator in IDEMPOTENT
+        if all(known is None for known in knowns) and not idempotent:
             return None
         shape = np.broadcast_shapes(*(np.shape(arg) for arg in args))
         found = np.zeros(shape, bool)
         ids = np.zeros(shape, np.uint64)
-        numbers = [self._numbers_of(arg, known) for arg, known in zip(args, knowns, strict=True)]
+        pairs = zip(args, knowns, strict=True)
+        numbers = [self._literals.numbers_or_one(arg, known) for arg, known in pairs]
         spread = [np.broadcast_to(arg, shape) for arg in args]
 
         def settle(where: NDArray[np.bool_], result: Array) -> None:
@@ -334,11 +296,8 @@ class Terms:
                 continue
             if operator in _ABSORBING:
                 settle(known & _ABSORBING[operator](number), args[position])
-            if operator == "multiply":
-                minus = np.broadcast_to(known & (number == -1.0), shape) & ~found
-                if minus.any():
-                    ids[minus] = self._apply("negate", (spread[1 - position][minus],), span)
-                    found |= minus
+        if idempotent:
+            settle(np.asarray(args[0] == args[1]), args[0])
         return (found, ids) if found.any() else None
 
     def _settled_select(
@@ -356,7 +315,7 @@ class Terms:
                 found = np.asarray(found | gone)
         known = self._literals.known(condition)
         if known is not None:
-            number = self._numbers_of(condition, known)
+            number = self._literals.numbers_or_one(condition, known)
             gone = known & self.unwritten(condition)
             decided = np.where(number != 0, then, otherwise)
             decided = np.where(gone, self._no_number("select", span), decided)
@@ -371,14 +330,15 @@ class Terms:
         known = self._literals.known(rows)
         if known is None:
             return None
-        numbers = self._numbers_of(rows, known)
+        numbers = self._literals.numbers_or_one(rows, known)
         found: NDArray[np.bool_] = np.asarray(known.all(axis=-1))
         result: Ids = np.zeros(found.shape, np.uint64)
         if found.any():
             total = numbers[found][..., 0]
             for column in range(1, rows.shape[-1]):
                 total = real(operator, total, numbers[found][..., column])
-            result[found] = self._sums(operator, total, ids[found])
+            keeps = operator in self._ring.keeps
+            result[found] = self._sums(total, ids[found]) if keeps else self._numbers(total)
         absorbed = known & _ABSORBING[operator](numbers) if operator in _ABSORBING else None
         if absorbed is not None and absorbed.any():
             # Two infinities of opposite sign have no sum.
@@ -407,23 +367,23 @@ class Terms:
                 result = real(operator, *given)
         except Unevaluable:
             return self._built(operator, args, None)
-        with np.errstate(over="ignore"):
-            if operator == "add":
-                total = self._in_group("add", args[0]) + self._in_group("add", args[1])
-                return self._sums("add", result, self._combined("add", total))
-            if operator == "negate":
-                total = np.uint64(0) - self._in_group("add", args[0])
-                return self._sums("add", result, self._combined("add", total))
+        if operator in self._ring.keeps:
+            return self._sums(result, self._raw(operator, args))
         return self._numbers(np.broadcast_to(result, np.shape(args[0])))
 
-    def _sums(self, operator: str, numbers: Array, ids: Ids) -> Ids:
-        """Terms of combined numbers; sums keep the terms that do not depend on their order."""
-        if operator != "add":
-            return self._numbers(numbers)
+    def _sums(self, numbers: Array, ids: Ids) -> Ids:
+        """Terms of numbers that were computed, where they do not depend on how."""
         plain = np.isfinite(numbers)
         result = np.where(plain, ids, self._numbers(np.where(plain, 0.0, numbers)))
-        self._learn(ids[plain], numbers[plain])
+        self._literals.learn(ids[plain], numbers[plain])
         return result
+
+    def _once(self, operator: str, rows: Ids) -> Ids:
+        """Rows of operands without repetitions, for an operator that they do not change."""
+        rows = np.sort(rows, axis=-1)
+        again = np.zeros(rows.shape, bool)
+        again[..., 1:] = rows[..., 1:] == rows[..., :-1]
+        return np.where(again, self._number(GROUPS[operator]), rows) if again.any() else rows
 
     def _plain(self, operator: str) -> str:
         """The operator that a reduction of real numbers goes by."""
@@ -436,56 +396,33 @@ class Terms:
     # -- numbers --------------------------------------------------------------------
 
     def _number(self, number: float) -> Ids:
-        return self._numbers(canonical(np.asarray(number, np.float64)))
+        return self._numbers(np.asarray(number, np.float64))
 
     def _numbers(self, numbers: NDArray[np.float64]) -> Ids:
         """The terms of numbers; what is computed from them starts from all their digits."""
         numbers = np.asarray(numbers) + 0.0
-        ids = self._literals.terms(canonical(numbers))
-        self._learn(ids, numbers)
+        ids = self._ring.numbers(numbers)
+        self._literals.learn(ids, numbers)
         return ids
 
-    def _learn(self, ids: Ids, numbers: NDArray[np.float64]) -> None:
-        new, their = self._literals.learn(ids, numbers)
-        if new.size:
-            self._record("constant", new, (), None, numbers=their)
-
-    def _numbers_of(self, ids: Ids, known: NDArray[np.bool_] | None) -> NDArray[np.float64]:
-        """The numbers of the known terms; 1 for the others."""
-        numbers = np.ones(np.shape(ids))
-        if known is not None:
-            numbers[known] = self._literals.numbers(ids[known])
-        return numbers
+    def _told(self, ids: Ids, numbers: NDArray[np.float64]) -> None:
+        self._record("constant", ids, (), None, numbers=numbers)
 
     def _all_numbers(self, ids: Ids) -> NDArray[np.float64] | None:
         known = self._literals.known(ids)
         if known is None or not known.all() or self.unwritten(ids).any():
             return None
-        return self._numbers_of(ids, known)
+        return self._literals.numbers_or_one(ids, known)
 
     def _no_number(self, operator: str, span: Span | None) -> Ids:
         """What an operator makes of a cell that nobody wrote."""
         found = self._undefined.get((operator, span))
         if found is None:
             text = f"undefined {len(self._undefined)} {operator} {span}"
-            found = self._undefined[operator, span] = np.asarray(np.uint64(salt(text)))
+            found = self._undefined[operator, span] = np.asarray(self._ring.mark(text))
             self._record("undefined", found.reshape(1), (), span)
             self._literals.learn(found.reshape(1), np.full(1, np.nan))
         return found
-
-    def _in_group(self, operator: str, ids: Array) -> Array:
-        """The terms as elements of an operator's group."""
-        seen = _BIJECTIONS[operator](ids)
-        if operator == "add":
-            return seen
-        return np.where(ids == self._neutral[operator], np.uint64(0), seen)
-
-    def _combined(self, operator: str, total: Array) -> Ids:
-        """The terms of elements of an operator's group."""
-        ids = _BIJECTIONS[operator].inverse(total)
-        if operator == "add":
-            return np.asarray(ids)
-        return np.where(total == np.uint64(0), self._neutral[operator], ids)
 
     def _record(
         self,

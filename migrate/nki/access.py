@@ -62,7 +62,7 @@ class Accesses:
             place.append(Index.axis(axis))
         base = base_index(view, tuple(place))
         coordinates = {f"loop {k}": index for k, index in enumerate(site.leading[name])}
-        if same_base(view):
+        if same_base(view, site.shapes[name]):
             coordinates.update({f"axis {k}": index for k, index in enumerate(base)})
         coordinates["element"] = linear(base, [n.index() for n in view.base])
         return coordinates, ranges

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 Region: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...]]
 
-ADDS, OVERWRITES, UNDECIDED = 1, 0, -1
+ADDS, OVERWRITES, UNDECIDED, EITHER = 1, 0, -1, 2
+"""What a matmul does to its destination; `EITHER` where that has no elements."""
 
 MAX_FOLLOWED = 1 << 22
 """Elements of a tensor that are followed one by one; all of PSUM has 2^19."""
@@ -53,15 +54,17 @@ class Accumulation:
         """For every site that goes on with a sum that was read, one such instruction."""
 
     def adds(self, instruction: Instruction) -> int:
-        """`ADDS`, `OVERWRITES` or `UNDECIDED`; notes what the instruction reads and writes."""
+        """What the instruction does, after noting what it reads and writes."""
         matmul = instruction.opcode == "nc_matmul"
         if self._followed:
             self._note(instruction, matmul)
         if not matmul:
             return OVERWRITES
         view = instruction.view("dst")
-        if view is None or view.elements == 0:
+        if view is None:
             return UNDECIDED
+        if view.elements == 0:
+            return EITHER
         flag = instruction.attribute("accumulate")
         if instruction.attribute("is_transpose") is True:
             flag = False

@@ -6,8 +6,8 @@ from migrate.nki import checks, views
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame
 from migrate.nki.operations import integer, items_of
-from migrate.nki.symbols import Number, Origin, constant
-from migrate.nki.values import Buffer, Memory, Problem, View, describe
+from migrate.nki.symbols import Number, Origin, constant, over
+from migrate.nki.values import Buffer, Memory, OperatorName, Problem, View, describe
 from migrate.numerics.dtypes import DType
 
 
@@ -137,6 +137,8 @@ def allocate(frame: Frame, given: dict[str, object], origin: Origin) -> View:
     if memory is None:
         memory = Memory.SBUF
     if not isinstance(memory, Memory):
+        if isinstance(memory, Number | DType | OperatorName):
+            raise KernelFault("type", f"{describe(memory)} as a buffer", origin)
         raise Unsupported(f"{describe(memory)} as a buffer", origin)
     dtype = _dtype(given["dtype"], origin)
     shape = given["shape"]
@@ -185,7 +187,7 @@ def _check(buffer: Buffer, frame: Frame) -> None:
                 f"the tile {buffer.name} has {rows.value} partitions, {checks.PARTITIONS} at most",
                 span,
                 numbers=(("partitions", int(rows.value)),),
-                sources=rows.sources(),
+                sources=over(rows, checks.PARTITIONS),
             )
         )
     size = buffer.elements // int(rows.value) * buffer.dtype.bytes

@@ -32,7 +32,7 @@ from migrate.ir.nodes import (
     Value,
 )
 from migrate.ir.predicate import Predicate, at_least, equal, less, negate
-from migrate.nki.accumulation import ADDS, OVERWRITES
+from migrate.nki.accumulation import ADDS, EITHER, OVERWRITES
 from migrate.nki.errors import Unsupported
 from migrate.nki.positions import ONE, ZERO, Place, delinear, element_index, linear
 from migrate.nki.program import Program
@@ -75,24 +75,25 @@ class Builder:
         self.axis_names: set[str] = set(program.reserved)
         self._memo: dict[tuple[int, Place], Value] = {}
         self._alive: list[object] = []
-        self._leading: dict[int, tuple[str, Place]] = {}
+        self._where: dict[int, tuple[str, Place, Place]] = {}
+        """For each operand: its buffer, the instance of it, and that instance's shape."""
         by_name = dict(site.node.allocations)
         for name, operand in site.instruction.operands:
             if isinstance(operand, View):
                 buffer = program.names[by_name[name]]
-                self._leading[id(operand)] = (buffer, site.leading[name])
+                self._where[id(operand)] = (buffer, site.leading[name], site.shapes[name])
 
     # Machine
 
     def read(self, view: View, shape: Sequence[Number] | None = None) -> Lifted:
         extents = tuple(n.index() for n in view.shape)
-        source, leading = self._leading[id(view)]
+        source, leading, own = self._where[id(view)]
         version = self.program.version(source)
         places = _sources(view)
 
         def at(place: Place) -> Value:
             value = self.program.value(view.dtype)
-            index = (*leading, *element_index(view, place, self.ranges))
+            index = (*leading, *element_index(view, place, own, self.ranges))
             self.block.append(Load(value, version, index, self.span, sources=places))
             return value
 
@@ -295,12 +296,12 @@ class Builder:
         return self._recipe(extents, value.dtype, at)
 
     def write(self, view: View, value: Lifted) -> None:
-        target, leading = self._leading[id(view)]
+        target, leading, own = self._where[id(view)]
         extents = tuple(n.index() for n in view.shape)
         self._store(
             target,
             extents,
-            lambda place: (*leading, *element_index(view, place, self.ranges)),
+            lambda place: (*leading, *element_index(view, place, own, self.ranges)),
             self.convert(value, view.dtype),
             view.shape,
             _sources(view),
@@ -308,7 +309,7 @@ class Builder:
 
     def accumulate(self, view: View, value: Lifted, mode: bool | None) -> None:
         """Add or overwrite, as the instances were found to do (`self.adds`)."""
-        adds = self.site.adds
+        adds = self.site.adds[self.site.adds != EITHER]
         if bool((adds == OVERWRITES).all()):
             self.write(view, value)
             return

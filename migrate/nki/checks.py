@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from migrate.nki.operators import OPERATORS
-from migrate.nki.symbols import Number
+from migrate.nki.operators import COMPARISONS, OPERATORS
+from migrate.nki.symbols import Number, over
 from migrate.nki.values import Member, Memory, OperatorName, Problem, View
 from migrate.source import Span
 
@@ -27,8 +27,6 @@ SBUF_BYTES = {"trn1": 192 * 1024, "trn2": 224 * 1024, "trn3": 256 * 1024}
 
 PARTITIONS = 128
 """Partitions of SBUF and PSUM on every generation."""
-
-COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +49,18 @@ class Given:
         operand: str,
         *numbers: tuple[str, int | float],
         of: object = None,
+        limit: int | None = None,
         against: tuple[str, ...] = (),
     ) -> Problem:
-        """A problem with an operand; `of` is the number at fault.
+        """A problem with an operand; `of` is the number at fault, `limit` what it exceeds.
 
         Its sources are the places of that number, then where the operand's tensor and
         those of `against`, which it does not fit, were made.
         """
-        places = dict.fromkeys(of.sources() if isinstance(of, Number) else ())
+        deciding: tuple[Span, ...] = ()
+        if isinstance(of, Number):
+            deciding = of.sources() if limit is None else over(of, limit)
+        places = dict.fromkeys(deciding)
         for name in (operand, *against):
             view = self.view(name)
             if view is not None:

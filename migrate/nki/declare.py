@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from migrate.ir.index import Index, Range
 from migrate.ir.nodes import (
@@ -23,7 +24,8 @@ from migrate.nki.instructions import INSTRUCTIONS
 from migrate.nki.positions import element_index
 from migrate.nki.program import Program
 from migrate.nki.specialize import Specialization
-from migrate.nki.values import Memory, View
+from migrate.nki.symbols import Number, constant
+from migrate.nki.values import Address, Memory, View
 
 _SPACES = {
     Memory.HBM: Space.HBM,
@@ -53,7 +55,7 @@ def written_allocations(folder: Folder) -> frozenset[AllocationNode]:
 def declare(program: Program, folder: Folder, found: Specialization) -> None:
     """Every allocation as a buffer, in the order of their first appearance."""
     written = written_allocations(folder)
-    returned = {folder.allocation(view.buffer) for view in found.returned}
+    returned = {folder.allocation(v.buffer) for v in found.returned if _is_whole(v, folder)}
     for allocation in folder.allocations.values():
         first = allocation.first
         role: Role = "scratch"
@@ -85,11 +87,12 @@ def outputs(
     ops: list[Op] = []
     for position, view in enumerate(found.returned):
         buffer = program.names[folder.allocation(view.buffer)]
-        whole = tuple(int(n.value) for n in view.buffer.shape)
-        if view.offset == 0 and view.sizes == whole:
+        if _is_whole(view, folder):
             results.append(Output(program.version(buffer), position))
-        else:
-            results.append(Output(_copied(program, buffer, view, found, ranges, ops), position))
+            continue
+        instance = tuple(Index.of(v.iteration) for v in folder.folded(view.buffer.loops))
+        made = _copied(program, buffer, instance, _settled(view), found, ranges, ops)
+        results.append(Output(made, position))
     for _, view in found.parameters:
         buffer = program.names[folder.allocation(view.buffer)]
         if program.buffers[buffer].role == "inout":
@@ -97,9 +100,37 @@ def outputs(
     return results, ops
 
 
+def _is_whole(view: View, folder: Folder) -> bool:
+    """Whether a returned view is all of a tensor that is allocated once, as it was."""
+    shape = tuple(n.value for n in view.buffer.shape)
+    base = tuple(n.value for n in view.base)
+    alone = not folder.folded(view.buffer.loops)
+    return alone and view.offset == 0 and shape == base == view.sizes
+
+
+def _plain(number: Number) -> Number:
+    """A number after the loops it depends on have ended."""
+    return constant(number.value) if number.index().axes() else number
+
+
+def _settled(view: View) -> View:
+    """A view after its loops have ended: their positions are what they were in it."""
+
+    return replace(
+        view,
+        shape=tuple(map(_plain, view.shape)),
+        base=tuple(map(_plain, view.base)),
+        index=tuple(
+            Address(_plain(a.start), tuple((axis, _plain(step)) for axis, step in a.terms))
+            for a in view.index
+        ),
+    )
+
+
 def _copied(
     program: Program,
     buffer: str,
+    instance: tuple[Index, ...],
     view: View,
     found: Specialization,
     ranges: Mapping[str, Range],
@@ -117,7 +148,9 @@ def _copied(
         bounds[axis.name] = (0, max(length - 1, 0))
     value = program.value(view.dtype)
     result = program.fresh(name)
-    load = Load(value, program.version(buffer), element_index(view, place, bounds), span)
+    own = tuple(_plain(n).index() for n in view.buffer.shape)
+    index = (*instance, *element_index(view, place, own, bounds))
+    load = Load(value, program.version(buffer), index, span)
     store = Store(result, program.version(name), place, value, span)
     program.current[name] = result.number
     ops.append(Parallel(axes, (load, store), span))

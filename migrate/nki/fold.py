@@ -183,7 +183,7 @@ class Folder:
                 for name, operand in instruction.operands
                 if isinstance(operand, View)
             )
-            width += sum(len(node.loops) for _, node in allocations) + 1
+            width += sum(len(node.shape) + len(node.loops) for _, node in allocations) + 1
             rank = self._insert(parent)
             child = SiteNode(key, instruction, loops, allocations, rank, width)
             parent.children[key] = child
@@ -236,6 +236,8 @@ class Folder:
             yield int(number.value)
         for _, operand in instruction.operands:
             if isinstance(operand, View):
+                for extent in operand.buffer.shape:
+                    yield int(extent.value)
                 for value in self.folded(operand.buffer.loops):
                     yield value.iteration
         yield self.accumulation.adds(instruction)

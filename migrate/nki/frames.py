@@ -203,10 +203,13 @@ class Run:
         key = (id(origin.node), id(stack))
         found = self._loops.get(key)
         if found is None:
-            axis = self._unique(self._axes, variable)
             span = self.reached(origin.span, stack)
-            found = self._loops[key] = Loop(axis, iterator, span, counted)
+            found = self._loops[key] = self.axis_loop(variable, iterator, span, counted)
         return found
+
+    def axis_loop(self, variable: str, iterator: str, span: Span, counted: bool = True) -> Loop:
+        """A new loop, its axis named after a variable."""
+        return Loop(self._unique(self._axes, variable), iterator, span, counted)
 
     def buffer(
         self,

@@ -39,7 +39,7 @@ from migrate.ir.nodes import (
 )
 from migrate.ir.predicate import TRUE, Predicate
 from migrate.nki.access import Accesses
-from migrate.nki.accumulation import ADDS, OVERWRITES
+from migrate.nki.accumulation import ADDS, EITHER, OVERWRITES
 from migrate.nki.build import Builder
 from migrate.nki.declare import declare, outputs, writes
 from migrate.nki.dependence import independent
@@ -80,9 +80,10 @@ def lift(
     args: Mapping[str, object],
     *,
     target: str = "trn2",
+    grid: tuple[int, ...] = (),
     meter: Meter | None = None,
 ) -> LiftedKernel:
-    """Read a kernel at the sizes in `args` (see `specialize`) as IR.
+    """Read a kernel at the sizes in `args` and a grid (see `specialize`) as IR.
 
     Raises `SourceError` as `specialize` does, `budget.Exhausted` when the meter ends it.
     """
@@ -100,6 +101,7 @@ def lift(
                 on_instruction=folder.execute,
                 on_allocation=folder.allocated,
                 target=target,
+                grid=grid,
             )
             if any(event.kind in {"assert", "error", "stopped"} for event in found.events):
                 return LiftedKernel(None, found)
@@ -170,6 +172,7 @@ class _Lifter:
         self.accesses = Accesses(self.program, sites, self.ranges)
 
     def kernel(self) -> Kernel:
+        self.program.reserved.update(self.sizes)
         for site in self.sites.values():
             self.program.reserved.update(loop.axis for loop in site.node.loops)
         declare(self.program, self.folder, self.found)
@@ -204,17 +207,16 @@ class _Lifter:
 
     def _sum(self, node: SiteNode, path: tuple[LoopNode, ...]) -> None:
         site = self.sites[id(node)]
-        adds = site.adds
-        decided = bool(((adds == ADDS) | (adds == OVERWRITES)).all())
-        if not decided or bool((adds == adds[0]).all()) or site.instruction.view("dst") is None:
+        kinds = set(site.adds.tolist()) - {EITHER}
+        if kinds != {ADDS, OVERWRITES} or site.instruction.view("dst") is None:
             return
-        overwrites = adds == OVERWRITES
-        before = self._loop_of_sum(node, site, path, overwrites)
+        overwrites, either = site.adds == OVERWRITES, site.adds == EITHER
+        before = self._loop_of_sum(node, site, path, overwrites, either)
         if before is not None:
             self.preambles.setdefault(id(before), []).append(node)
             self.from_zero[id(node)] = None
             return
-        starts = condition(site, overwrites, self.sizes)
+        starts = condition(site, overwrites, either, self.sizes)
         if starts is not None:
             self.from_zero[id(node)] = starts
 
@@ -224,6 +226,7 @@ class _Lifter:
         site: ResolvedSite,
         path: tuple[LoopNode, ...],
         overwrites: Column,
+        either: Column,
     ) -> LoopNode | None:
         """The loop whose first iteration overwrites, if its zeros can be stored before it.
 
@@ -242,7 +245,7 @@ class _Lifter:
             starts = site.axes[axes[0]] == 0
             for axis in axes[1:]:
                 starts = starts & (site.axes[axis] == 0)
-            if bool((overwrites == starts).all()):
+            if bool(((overwrites == starts) | either).all()):
                 target = dict(node.allocations)["dst"]
                 for other in turning[first].sites():
                     if other is node:
@@ -342,7 +345,8 @@ class _Lifter:
             _, high = extent.bounds(self.ranges)
             self.ranges[node.loop.axis] = (0, None if high is None else max(high - 1, 0))
             sources = trips.sources() if trips is not None else ()
-            return Axis(node.loop.axis, extent, AxisKind.TILE, node.loop.span, sources)
+            kind = AxisKind.GRID if node.loop.iterator == "grid" else AxisKind.TILE
+            return Axis(node.loop.axis, extent, kind, node.loop.span, sources)
         return None
 
     # Sites
@@ -358,10 +362,12 @@ class _Lifter:
         builder.starts_at_zero = id(node) in self.from_zero
         try:
             spec.semantics(builder, site.instruction)
-        except (Unsupported, TooComplex) as gap:
+        except (Unsupported, TooComplex, ZeroDivisionError) as gap:
             self.program.current.update(current)
             self.program.values = values
             reason = gap.reason if isinstance(gap, Unsupported) else str(gap)
+            if isinstance(gap, ZeroDivisionError):
+                reason = "a tile with no elements along an axis"
             return [self._opaque(node, reason)]
         return [*cleared, *builder.block]
 

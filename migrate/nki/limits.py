@@ -36,6 +36,7 @@ def matmul_shapes(given: Given) -> Iterator[Problem]:
             "stationary",
             ("columns", m),
             of=left.shape[-1],
+            limit=PARTITIONS,
         )
     limit = MOVING_MAX.get(given.target, 512)
     if given.target == "trn3" and dst.dtype is DType.FLOAT32:
@@ -47,6 +48,7 @@ def matmul_shapes(given: Given) -> Iterator[Problem]:
             "moving",
             ("columns", n),
             of=right.shape[-1],
+            limit=limit,
         )
     rows = int(dst.shape[0].value) if dst.shape else 0
     if rows != m or dst.free_elements != n:
@@ -124,8 +126,10 @@ def memory(given: Given, name: str, allowed: tuple[str, ...]) -> Iterator[Proble
     """An operand in a memory its engine cannot reach."""
     view = given.view(name)
     if view is not None and allowed and view.buffer.memory.kind not in allowed:
+        # What only PSUM can take was made in the wrong place; what else is misplaced lacks a copy.
+        misplaced = allowed == ("psum",) and view.buffer.memory is Memory.SBUF
         yield given.problem(
-            "memory",
+            "tile-memory" if misplaced else "memory",
             f"{name} is in {view.buffer.memory.kind}, {' or '.join(allowed)} is needed",
             name,
         )
@@ -144,6 +148,7 @@ def partitions(given: Given, name: str) -> Iterator[Problem]:
             name,
             ("partitions", count),
             of=view.shape[0],
+            limit=PARTITIONS,
         )
         return
     if given.opcode.startswith("dma_") or len(view.base) < 2:

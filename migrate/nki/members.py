@@ -52,6 +52,8 @@ def attribute(value: object, name: str, origin: Origin) -> object:
             found = value.name if name == "name" else None
         case Unknown():
             raise Unsupported(f"{value.text}: {value.reason}", origin)
+        case Number() | bool() | None:
+            raise KernelFault("type", f"the attribute {name} of {describe(value)}", origin)
     if found is None:
         raise Unsupported(f"the attribute {name} of {describe(value)}", origin)
     return found

@@ -136,6 +136,9 @@ _ENTRIES = (
 
 OPERATORS: dict[str, NkiOperator] = {entry.name: entry for entry in _ENTRIES}
 
+COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+"""Operators that the selecting instructions take."""
+
 # NumPy's spellings, which NKI 0.1 took and code still carries.
 NUMPY_NAMES: dict[str, str] = {
     "add": "add",

@@ -58,15 +58,14 @@ def base_index(view: View, place: Place) -> Place:
     return tuple(found)
 
 
-def same_base(view: View) -> bool:
-    """Whether the view's base is its buffer as it was allocated."""
-    return tuple(int(n.value) for n in view.base) == tuple(int(n.value) for n in view.buffer.shape)
+def same_base(view: View, own: Place) -> bool:
+    """Whether the view's base is its buffer, whose shape is `own`, as it was allocated."""
+    return tuple(n.index() for n in view.base) == own
 
 
-def element_index(view: View, place: Place, ranges: Mapping[str, Range]) -> Place:
-    """Where an element of a view is in its buffer."""
+def element_index(view: View, place: Place, own: Place, ranges: Mapping[str, Range]) -> Place:
+    """Where an element of a view is in its buffer, whose shape is `own`."""
     base = base_index(view, place)
-    if same_base(view):
+    if same_base(view, own):
         return base
-    own = tuple(n.index() for n in view.buffer.shape)
     return delinear(linear(base, tuple(n.index() for n in view.base)), own, ranges)

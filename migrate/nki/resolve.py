@@ -39,13 +39,14 @@ class ResolvedSite:
 
     `instruction` is the first instance with every integer replaced by its expression;
     `leading` gives, for each tensor operand, the iteration of the loops around the
-    allocation that made the buffer.  `adds` says for each instance whether a matmul
-    adds; `extents` are those of the loops.
+    allocation that made the buffer, `shapes` that buffer's shape.  `adds` says for each
+    instance whether a matmul adds; `extents` are those of the loops.
     """
 
     node: SiteNode
     instruction: Instruction
     leading: dict[str, tuple[Index, ...]]
+    shapes: dict[str, tuple[Index, ...]]
     extents: tuple[Index, ...]
     where: Predicate
     axes: dict[str, Column]
@@ -69,8 +70,14 @@ def resolve(node: SiteNode, sizes: Mapping[str, int]) -> ResolvedSite:
         index = solver.expression(table[:, position], wanted)
         found.append(_resolved(int(table[0, position]), index, number))
     leading: dict[str, tuple[Index, ...]] = {}
+    shapes: dict[str, tuple[Index, ...]] = {}
     position = len(given)
     for name, allocation in node.allocations:
+        extents_of: list[Index] = []
+        for extent in allocation.first.shape:
+            extents_of.append(solver.expression(table[:, position], extent.index()))
+            position += 1
+        shapes[name] = tuple(extents_of)
         parts: list[Index] = []
         for loop in allocation.loops:
             own = Index.axis(loop.axis) if loop.axis in axes else None
@@ -82,7 +89,7 @@ def resolve(node: SiteNode, sizes: Mapping[str, int]) -> ResolvedSite:
     instruction = _rebuilt(node.first, loops, source)
     extents = tuple(value.trips.index() for value in loops if value.trips is not None)
     where = _domain(loops, extents, axes, count, sizes)
-    return ResolvedSite(node, instruction, leading, extents, where, axes, table[:, -1])
+    return ResolvedSite(node, instruction, leading, shapes, extents, where, axes, table[:, -1])
 
 
 def _resolved(value: int, index: Index, original: Number) -> Number:
@@ -186,15 +193,20 @@ class _Solver:
         return change // distance if distance and change % distance == 0 else 0
 
 
-def condition(site: ResolvedSite, chosen: Column, sizes: Mapping[str, int]) -> Predicate | None:
-    """A condition on the loops that holds at exactly the chosen instances of a site."""
+def condition(
+    site: ResolvedSite, chosen: Column, open_: Column, sizes: Mapping[str, int]
+) -> Predicate | None:
+    """A condition on the loops that holds at the chosen instances of a site, no others.
+
+    Where `open_` it may hold or not.
+    """
     names = [value.loop.axis for value in site.instruction.loops]
-    if bool(chosen.all()) or not names or not bool(chosen.any()):
-        return TRUE if bool(chosen.all()) else None
+    if bool((chosen | open_).all()):
+        return TRUE
     axes = {name: column[chosen] for name, column in site.axes.items()}
     for candidate in _candidates(names, site.extents, axes, site.axes, chosen):
         truth = np.broadcast_to(np.asarray(holds(candidate, {**sizes, **site.axes})), chosen.shape)
-        if np.array_equal(truth, chosen):
+        if bool(((truth == chosen) | open_).all()):
             return candidate
     return None
 

@@ -101,7 +101,7 @@ def subscript(value: object, key: object, origin: Origin) -> object:
             return value.element(key if position >= 0 else constant(position + trips, origin))
         case Function():
             raise Unsupported("launching a kernel on a grid", origin)
-        case Namespace():
+        case Namespace() | Number() | bool() | None:
             raise KernelFault("type", f"indexing {describe(value)}", origin)
     raise Unsupported(f"indexing {describe(value)}", origin)
 

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from migrate.nki.errors import Unsupported
 from migrate.nki.frames import Instruction
+from migrate.nki.operators import COMPARISONS, NkiOperator
 from migrate.nki.semantics import (
     F32,
     Machine,
@@ -53,10 +54,18 @@ def _affine(i: Instruction, dst: View) -> tuple[list[Number], Number, list[Numbe
     return shape, offset, steps
 
 
+def _comparison(i: Instruction, name: str) -> NkiOperator:
+    """An operator that compares, given as an attribute."""
+    operator = required_operator(i, name)
+    if operator.name not in COMPARISONS:
+        raise Unsupported(f"{i.opcode} comparing by nl.{operator.name}")
+    return operator
+
+
 def affine_select(m: Machine[V], i: Instruction) -> None:
     """`on_true_tile` where the index pattern compares so with 0, else a number."""
     dst, source = required_view(i, "dst"), required_view(i, "on_true_tile")
-    comparison = required_operator(i, "cmp_op")
+    comparison = _comparison(i, "cmp_op")
     shape, offset, steps = _affine(i, dst)
     other = i.operand("on_false_value")
     if not isinstance(other, Number):
@@ -80,9 +89,7 @@ def range_select(m: Machine[V], i: Instruction) -> None:
     position = m.convert(m.reshape(m.position(flat, start, (zero, one)), dst.shape), F32)
     inside: V | None = None
     for comparison, bound in (("comp_op0", "bound0"), ("comp_op1", "bound1")):
-        test = arithmetic(
-            m, required_operator(i, comparison), (position, column(m, i, bound, dst, F32))
-        )
+        test = arithmetic(m, _comparison(i, comparison), (position, column(m, i, bound, dst, F32)))
         inside = test if inside is None else m.apply("logical_and", (inside, test), F32)
     assert inside is not None
     other = i.attribute("on_false_value")

@@ -21,6 +21,7 @@ from migrate.nki.symbols import Number
 from migrate.nki.values import Member, Memory, OperatorName, View
 from migrate.numerics.domain import OperatorError
 from migrate.numerics.dtypes import DType
+from migrate.numerics.operators import OPERATORS as MEANINGS
 
 if TYPE_CHECKING:
     from migrate.nki.frames import Instruction
@@ -121,10 +122,14 @@ def engine_of(instruction: Instruction) -> str:
     return value.name if isinstance(value, Member) else "unknown"
 
 
-def meaning(operator: NkiOperator) -> str:
-    if operator.operator is None:
+def meaning(operator: NkiOperator, operands: int | None = None) -> str:
+    """The operator of `numerics.operators`, which must take that many operands."""
+    name = operator.operator
+    if name is None:
         raise Unsupported(f"the operator nl.{operator.name}")
-    return operator.operator
+    if operands is not None and MEANINGS[name].arity != operands:
+        raise Unsupported(f"nl.{operator.name} on {operands} operand{'s' * (operands != 1)}")
+    return name
 
 
 def required_view(instruction: Instruction, name: str) -> View:
@@ -320,7 +325,7 @@ def required_operator(i: Instruction, name: str) -> NkiOperator:
 
 
 def arithmetic(m: Machine[V], operator: NkiOperator, args: tuple[V, ...]) -> V:
-    return m.apply(meaning(operator), args, F32, operator.error, f"nl.{operator.name}")
+    return m.apply(meaning(operator, len(args)), args, F32, operator.error, f"nl.{operator.name}")
 
 
 def integer_arithmetic(
@@ -329,7 +334,7 @@ def integer_arithmetic(
     """Exact integer arithmetic on operands of integer formats."""
     if not dtype.is_integer or not all(m.dtype(arg).is_integer for arg in args):
         raise Unsupported(f"nl.{operator.name} on formats that are not integers")
-    return m.apply(meaning(operator), args, dtype, None, f"nl.{operator.name}")
+    return m.apply(meaning(operator, len(args)), args, dtype, None, f"nl.{operator.name}")
 
 
 def column(m: Machine[V], i: Instruction, name: str, dst: View, dtype: DType) -> V:
@@ -356,7 +361,7 @@ def _activated(m: Machine[V], i: Instruction, dst: View) -> V:
         value = m.apply("add", (value, column(m, i, "bias", dst, F32)), F32)
     if operator.name == "copy":
         return value
-    return m.apply(meaning(operator), (value,), F32, operator.table_error, f"nl.{operator.name}")
+    return m.apply(meaning(operator, 1), (value,), F32, operator.table_error, f"nl.{operator.name}")
 
 
 def _reduce_free(m: Machine[V], i: Instruction, value: V, dst: View) -> None:

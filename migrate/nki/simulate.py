@@ -59,11 +59,13 @@ class Execution(Generic[V]):
     """What a run left behind.
 
     `outputs` are the returned tensors in order, `inputs_after` the tensor arguments as
-    they are afterwards.  Without `complete` the numbers mean nothing: something was not
-    understood, or the run ended early.
+    they are afterwards; `written` marks the elements of each output that have a value.
+    Without `complete` the numbers mean nothing: something was not understood, or the run
+    ended early.
     """
 
     outputs: tuple[V, ...]
+    written: tuple[NDArray[np.bool_], ...]
     inputs_after: dict[str, V]
     happenings: tuple[Happening, ...]
     specialization: Specialization
@@ -77,11 +79,12 @@ def simulate(
     *,
     domain: Domain[V],
     target: str = "trn2",
+    grid: tuple[int, ...] = (),
     meter: Meter | None = None,
     order: Order = "blas",
     formats: Mapping[str, DType] | None = None,
 ) -> Execution[V]:
-    """Run one kernel.
+    """Run one kernel, all programs of its grid one after the other.
 
     `args` are NumPy arrays (tensors) and plain values, by name or in the kernel's order;
     `formats` gives the dtype of arrays whose storage does not say it (tfloat32).  Raises
@@ -114,6 +117,7 @@ def simulate(
         on_instruction=runner.execute,
         on_allocation=runner.allocated,
         target=target,
+        grid=grid,
     )
     return runner.finish(found)
 
@@ -171,15 +175,20 @@ class _Runner(Generic[V]):
     def finish(self, found: Specialization) -> Execution[V]:
         self._span = found.kernel.span
         outputs: list[V] = []
+        written: list[NDArray[np.bool_]] = []
         try:
             for view in found.returned:
                 outputs.append(self._output(view))
+                places = self.contents.elements(view)
+                marks = self.contents.of(view.buffer).written[places.positions]
+                written.append(np.asarray(marks, np.bool_).reshape(view.sizes))
             after = {name: self.domain.copy(self.read(view)) for name, view in found.parameters}
         except Exhausted as stop:
             self._fail(str(stop))
-            outputs, after = [], {}
+            outputs, written, after = [], [], {}
         complete = found.complete and not self.failed
-        return Execution(tuple(outputs), after, tuple(self.happenings.values()), found, complete)
+        happened = tuple(self.happenings.values())
+        return Execution(tuple(outputs), tuple(written), after, happened, found, complete)
 
     def _output(self, view: View) -> V:
         storage = self.contents.of(view.buffer)

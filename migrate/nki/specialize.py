@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 from migrate.budget import Exhausted, Meter
 from migrate.nki import imports, views
@@ -24,6 +26,7 @@ from migrate.nki.syntax import bound_names, own_statements
 from migrate.nki.values import (
     Buffer,
     Function,
+    LoopValue,
     Memory,
     Problem,
     TensorSpec,
@@ -74,8 +77,9 @@ def specialize(
     `None`, dtypes, tuples, lists and dictionaries of those).  Parameters with a default
     may be left out.  A `grid` of several programs (`nl.program_id`) is a loop around the
     kernel: its programs are specialised one after the other, with the tensor arguments and
-    what they allocate in `nl.shared_hbm` in common.  Raises `SourceError` for an unknown kernel or arguments that do not
-    fit it; everything found in the kernel itself is in the result.
+    what they allocate in `nl.shared_hbm` in common.  Raises `SourceError` for an unknown
+    kernel or arguments that do not fit it; everything found in the kernel itself is in
+    the result.
     """
     kernel = module.kernel(kernel_name)
     scope = ModuleScope({"__name__": "kernel"})
@@ -160,13 +164,10 @@ def _load_module(module: Module, compiler: Compiler, run: Run) -> None:
                     frame.names[name] = Unknown(name, reason, span_of(module.source, node))
 
 
-def _arguments(
-    kernel: Kernel,
-    args: Mapping[str, object],
-    run: Run,
-    compiler: Compiler,
-    parameters: list[tuple[str, View]],
-) -> dict[str, object]:
+def _tensors(
+    kernel: Kernel, args: Mapping[str, object], run: Run, compiler: Compiler
+) -> dict[str, View]:
+    """The tensor arguments; refuses arguments that the kernel does not have."""
     node = kernel.node
     by_name = {
         arg.arg: arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
@@ -178,18 +179,14 @@ def _arguments(
                 file=run.source.name,
                 where=kernel.span,
             )
-    values: dict[str, object] = {}
+    found: dict[str, View] = {}
     for name, value in args.items():
         if isinstance(value, TensorSpec):
             origin = compiler.origin(by_name[name]) if name in by_name else compiler.origin(node)
             site = run.site(origin, None)
             buffer = run.buffer(name, Memory.HBM, value.shape, value.dtype, site, "parameter")
-            view = views.whole(buffer)
-            parameters.append((name, view))
-            values[name] = view
-        else:
-            values[name] = lifted(value)
-    return values
+            found[name] = views.whole(buffer)
+    return found
 
 
 def lifted(value: object, depth: int = 0) -> object:
@@ -208,10 +205,64 @@ def lifted(value: object, depth: int = 0) -> object:
     raise TypeError(f"{type(value).__name__} cannot be a kernel argument")
 
 
-def _call(kernel: Kernel, values: dict[str, object], run: Run, compiler: Compiler) -> object:
+def _programs(
+    kernel: Kernel,
+    args: Mapping[str, object],
+    tensors: Mapping[str, View],
+    run: Run,
+    compiler: Compiler,
+) -> object:
+    """The kernel's result, after all programs of the grid have run in order."""
+    if prod(run.grid) == 1:
+        return _call(kernel, args, tensors, run, compiler)
+    node = kernel.node
+    column = node.col_offset
+    header = Origin(
+        run.source,
+        node,
+        run.source.span_of_lines(
+            node.lineno, column, node.lineno, column + len(f"def {node.name}".encode())
+        ),
+    )
+    names = ("program",) if len(run.grid) == 1 else (f"program_{k}" for k in range(len(run.grid)))
+    loops = [run.axis_loop(name, "grid", header.span) for name in names]
+    trips = [constant(count) for count in run.grid]
+    results: list[object] = []
+    for place in product(*(range(count) for count in run.grid)):
+        run.meter.step()
+        run.programs = run.loops = tuple(map(LoopValue, loops, place, trips))
+        run.shared_used = 0
+        results.append(_call(kernel, args, tensors, run, compiler))
+        if not _alike(results[0], results[-1]):
+            raise Unsupported("programs of the grid that return different tensors", header)
+        del results[1:]
+    run.loops = run.programs = ()
+    return results[0]
+
+
+def _alike(left: object, right: object) -> bool:
+    """Whether two programs return the same tensors."""
+    found: tuple[list[View], list[View]] = ([], [])
+    same = _collect(left, found[0]) == _collect(right, found[1])
+    return same and [_window(v) for v in found[0]] == [_window(v) for v in found[1]]
+
+
+def _window(view: View) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
+    return view.buffer.ordinal, view.offset, view.strides, view.sizes
+
+
+def _call(
+    kernel: Kernel,
+    args: Mapping[str, object],
+    tensors: Mapping[str, View],
+    run: Run,
+    compiler: Compiler,
+) -> object:
     function = run.scope.names.get(kernel.name)
     if not isinstance(function, Function) or function.node is not kernel.node:
         raise Unsupported(f"the name {kernel.name} is bound to something else at the end")
+    values = {name: tensors.get(name, value) for name, value in args.items()}
+    values = {name: lifted(value) for name, value in values.items()}
     origin = Origin(run.source, kernel.node, kernel.span)
     frame = Frame(run, function.code, function.scope, None, function.code.depth)
     bind(function, (), values, frame, origin)

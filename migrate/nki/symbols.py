@@ -172,6 +172,29 @@ def sources(numbers: Iterable[Number]) -> tuple[Span, ...]:
     return tuple(found)[:MAX_SOURCES]
 
 
+def over(number: Number, limit: int) -> tuple[Span, ...]:
+    """The places that made a number larger than a limit, the cause first.
+
+    That is the nearest constant over the limit that it rests on: in `min(256, n - i)` the
+    256 where 128 is allowed.  Without one, nothing bounds the number, and its own place is it.
+    """
+    found = number.sources()
+    pending = [number]
+    seen: set[int] = set()
+    while pending and len(seen) < MAX_WEIGHT:
+        following: list[Number] = []
+        for part in pending:
+            if id(part) in seen:
+                continue
+            seen.add(id(part))
+            constant = not part.symbolic and part.op != "cut"
+            if constant and part.origin is not None and part.value > limit:
+                return tuple(dict.fromkeys((part.origin.span, *found)))
+            following.extend(part.args)
+        pending = following
+    return found
+
+
 def size(name: str, value: int) -> Number:
     """An integer that is fixed for a run and known by name."""
     return Number(value, "symbol", symbol=name)

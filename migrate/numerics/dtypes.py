@@ -130,8 +130,9 @@ class DType(Enum):
         """The largest finite value (of 64-bit integers: that value as a float; see `range`)."""
         form = _FORMATS[self]
         if form.kind == "float":
-            ulp = math.ldexp(1.0, form.largest - form.precision + 1)
-            return math.ldexp(2.0, form.largest) - ulp * (1 + form.tail)
+            # 2^(largest + 1) itself is beyond float64 where the format is float64.
+            significand = 2.0 - math.ldexp(1.0 + form.tail, 1 - form.precision)
+            return math.ldexp(significand, form.largest)
         return float(self.range[1])
 
     @property

@@ -10,10 +10,11 @@ from migrate import facts
 from migrate.align.pairing import pair as paired
 from migrate.budget import Budget, Exhausted, Meter
 from migrate.case.fills import FillError
-from migrate.ir.constructs import constructs
+from migrate.ir.constructs import constructs as constructs_of
 from migrate.pipeline.infer import completed
-from migrate.pipeline.kernels import Pair, open_pair
+from migrate.pipeline.kernels import Pair, open_pair, pair_of_text
 from migrate.pipeline.launches import launch_at
+from migrate.pipeline.linking import linked, unnamed
 from migrate.pipeline.reading import Positions, Progress, read_positions, shown
 from migrate.pipeline.repair import repaired
 from migrate.results import (
@@ -25,7 +26,7 @@ from migrate.results import (
     Tool,
 )
 from migrate.rules.findings import Found, findings
-from migrate.rules.rule import Evidence, Reading
+from migrate.rules.rule import REFERENCE, Evidence, Problem, Reading
 from migrate.score.correspondence import correspondence
 from migrate.score.fidelity import score
 from migrate.score.verdict import weigh
@@ -49,6 +50,11 @@ def compared(
     return judged(pair, run=run, budget=budget, progress=progress)
 
 
+def compared_text(cuda: str, nki: str, *, case: str | None, run: str, budget: Budget) -> Comparison:
+    """The comparison of two texts; see `migrate.api.compare_text`."""
+    return judged(completed(pair_of_text(cuda, nki, case), budget), run=run, budget=budget)
+
+
 @dataclass(frozen=True, slots=True)
 class _Runs:
     made: tuple[Run, ...]
@@ -56,6 +62,8 @@ class _Runs:
     gaps: tuple[str, ...]
     first: Mapping[int, Ran] = field(default_factory=dict)
     """The first run at each position."""
+    faults: tuple[Problem, ...] = ()
+    """What the runs show to be wrong with the CUDA kernel itself."""
 
 
 def judged(pair: Pair, *, run: str, budget: Budget, progress: Progress | None = None) -> Comparison:
@@ -69,10 +77,11 @@ def judged(pair: Pair, *, run: str, budget: Budget, progress: Progress | None = 
         raise SourceError(str(error), file=pair.case.file or "the case") from None
     runs = _run(pair, positions, run, budget, tell) if run != "never" else _Runs((), False, ())
     positions = _trusted(positions, runs, Meter(budget, "checking the readings"))
-    evidence = Evidence(positions.readings, positions.problems, runs.made)
+    problems = (*positions.problems, *runs.faults)
+    evidence = Evidence(positions.readings, problems, runs.made)
     found = _located(pair, positions, findings(evidence), tell)
     relations = positions.relations
-    pairing = _pairing(positions)
+    constructs = linked(_pairing(positions), found)
     coverage = positions.coverage
     weighed = weigh(
         statuses=[relation.status for relation in relations]
@@ -82,10 +91,10 @@ def judged(pair: Pair, *, run: str, budget: Budget, progress: Progress | None = 
         runs=runs.made,
         coverage=coverage,
         gaps=(*positions.gaps, *runs.gaps),
+        unnamed=unnamed(constructs, found),
     )
-    linked = _linked(pairing, found)
     points, found = score(
-        constructs=linked,
+        constructs=constructs,
         findings=found,
         runs=runs.made,
         verdict=weighed.verdict,
@@ -106,12 +115,12 @@ def judged(pair: Pair, *, run: str, budget: Budget, progress: Progress | None = 
         ),
         verdict=weighed.verdict,
         confidence=weighed.confidence,
-        correspondence=_correspondence(positions, linked),
+        correspondence=_correspondence(positions, constructs),
         score=points,
         coverage=coverage,
         reasons=weighed.reasons,
         inferred=(*pair.inferred, *positions.inferred),
-        constructs=linked,
+        constructs=constructs,
         findings=found,
         runs=runs.made,
     )
@@ -161,6 +170,7 @@ def _run(pair: Pair, positions: Positions, mode: str, budget: Budget, tell: Prog
     )
     made: list[Run] = []
     first: dict[int, Ran] = {}
+    faults: list[Problem] = []
     cut_short = False
     for position, inputs in plan(len(positions.readings), every=mode == "always"):
         binding = positions.readings[position].binding
@@ -175,10 +185,15 @@ def _run(pair: Pair, positions: Positions, mode: str, budget: Budget, tell: Prog
         made.append(done.run)
         first.setdefault(position, done)
         cut_short = cut_short or done.cut_short
-        if done.run.status == "not-run":
+        sizes = dict(binding.sizes)
+        faults += [
+            Problem(f"{REFERENCE}{fault.kind}", fault.message, fault.span, "cuda", sizes)
+            for fault in done.faults
+        ]
+        if done.run.status == "not-run" and not done.faults:
             break  # what stopped this one stops the others
     gaps = tuple(dict.fromkeys(r.reason for r in made if r.reason is not None))
-    return _Runs(tuple(made), cut_short, gaps, first)
+    return _Runs(tuple(made), cut_short, gaps, first, tuple(faults))
 
 
 def _trusted(positions: Positions, runs: _Runs, meter: Meter) -> Positions:
@@ -213,17 +228,22 @@ def _trusted(positions: Positions, runs: _Runs, meter: Meter) -> Positions:
 
 
 def _pairing(positions: Positions) -> tuple[Construct, ...]:
-    """Constructs at the position that says most: a refuted one, else the last."""
+    """Constructs at the position that says most.
+
+    That is where the kernels differ, if they do anywhere, and of several positions the one
+    where the NKI kernel does most: at small sizes a loop may have no trip at all.
+    """
     usable = [r for r in positions.readings if r.cuda is not None and r.nki is not None]
     if not usable:
         return ()
     refuted = [r for r in usable if r.relation is not None and r.relation.status == "refuted"]
-    chosen = (refuted or usable)[-1]
+    candidates = [(constructs_of(r.nki), r) for r in refuted or usable[-1:] if r.nki is not None]
+    nki, chosen = max(reversed(candidates), key=lambda candidate: len(candidate[0]))
     assert chosen.cuda is not None
     assert chosen.nki is not None
     return paired(
-        constructs(chosen.cuda),
-        constructs(chosen.nki),
+        constructs_of(chosen.cuda),
+        nki,
         chosen.binding,
         positions.relations,
         chosen.cuda,
@@ -231,25 +251,6 @@ def _pairing(positions: Positions) -> tuple[Construct, ...]:
     )
 
 
-def _linked(pairing: Sequence[Construct], found: Sequence[Finding]) -> tuple[Construct, ...]:
-    """Constructs with the findings whose place lies in them."""
-    import msgspec
-
-    linked: list[Construct] = []
-    for construct in pairing:
-        mine = [
-            finding.id
-            for finding in found
-            if any(
-                side.span.file == finding.span.file
-                and side.span.start_line <= finding.span.start_line <= side.span.end_line
-                for side in (construct.nki if finding.side == "nki" else construct.cuda)
-            )
-        ]
-        linked.append(msgspec.structs.replace(construct, findings=tuple(mine)))
-    return tuple(linked)
-
-
-def _correspondence(positions: Positions, linked: Sequence[Construct]) -> float:
+def _correspondence(positions: Positions, constructs: Sequence[Construct]) -> float:
     alike = [output.alike for relation in positions.relations for output in relation.outputs]
-    return correspondence(alike=alike, constructs=linked)
+    return correspondence(alike=alike, constructs=constructs)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from migrate.budget import Budget, Exhausted, Meter
+from migrate.budget import Budget, Exhausted
 from migrate.cuda.check import function
 from migrate.cuda.types import Pointer, Scalar
 from migrate.ir.index import Index
@@ -25,7 +25,7 @@ from migrate.pipeline.infer_cuda import Subject, stated_for, subject
 from migrate.pipeline.infer_extents import Extents, factors
 from migrate.pipeline.infer_launch import usable
 from migrate.pipeline.infer_match import Array, layouts, match, orders, plain, transposed
-from migrate.pipeline.infer_signature import Parameter, parameters
+from migrate.pipeline.infer_signature import Parameter, float_literals, parameters
 from migrate.pipeline.infer_sizes import (
     Frame,
     Sizes,
@@ -43,10 +43,16 @@ from migrate.source import SourceError
 ODD_FLOATS = (0.75, 1.25, 0.625, 1.375)
 """Values of float arguments that nothing states: exact in every format, and not neutral."""
 
+ODD_INTEGER = 3
+"""Value of an integer that nothing states and that decides no shape."""
+
 MAX_TRIALS = 48
 """Guesses that are tried besides the first."""
 
 MAX_TURNS = 8
+
+ENOUGH = 2
+"""Sizes at which a guess can be read but not proved before no more are tried."""
 
 MAX_LOOKS = 4
 """Specialisations of the NKI kernel in search of its tiles."""
@@ -62,9 +68,8 @@ def completed(pair: Pair, budget: Budget | None = None) -> Pair:
     """
     if _stated(pair):
         return pair
-    meter = Meter(budget if budget is not None else Budget(), "inferring what no case states")
     try:
-        return _Inference(pair, meter).pair_with_case()
+        return _Inference(pair, budget if budget is not None else Budget()).pair_with_case()
     except Exhausted as stop:
         raise SourceError(
             f"{stop}; state the sizes, tensors and launch in a case",
@@ -104,12 +109,14 @@ def _stated(pair: Pair) -> bool:
 class _Inference:
     """One pair being completed."""
 
-    def __init__(self, pair: Pair, meter: Meter) -> None:
+    def __init__(self, pair: Pair, budget: Budget) -> None:
         self.pair = pair
-        self.trials = Trials(pair, meter)
+        self.trials = Trials(pair, budget)
         self.parameters = parameters(pair.module, pair.nki)
-        self.found = subject(pair, meter)
+        self.found = subject(pair, self.trials.meter())
         self.told: list[str] = list(self.found.told)
+        # Float parameters whose value is a number in the NKI kernel, if it proves right.
+        self.unproved: dict[str, tuple[float, ...]] = {}
 
     def error(self, message: str, *, side: str = "cuda") -> SourceError:
         source = self.pair.cuda_source if side == "cuda" else self.pair.nki_source
@@ -121,6 +128,13 @@ class _Inference:
         guess = self._first()
         outcome, base = self._settled(guess)
         guess = outcome.guess
+        for name in self.unproved:
+            if outcome.status != "proved":
+                raise self._open_float(name)
+            self.told.append(
+                f"{name} = {guess.floats[name]:g}, the number in the NKI kernel under which both"
+                " compute the same"
+            )
         self._tell(guess, outcome)
         sizes = self._positions(guess, base)
         case = case_of(self.pair, guess, sizes)
@@ -186,11 +200,18 @@ class _Inference:
                 found[name] = next(odd, ODD_FLOATS[0])
                 self.told.append(f"{name} = {found[name]:g} ({dtype}): nothing states a value")
             else:
-                raise self.error(
-                    f"the value of {name} is not known, and the NKI kernel takes no argument for"
-                    " it; state it in a case ([[scalar]])"
-                )
+                literals = float_literals(self.pair.module, self.pair.nki)
+                if not literals:
+                    raise self._open_float(name)
+                found[name] = literals[0]
+                self.unproved[name] = literals
         return found
+
+    def _open_float(self, name: str) -> SourceError:
+        return self.error(
+            f"the value of {name} is not known, and the NKI kernel takes no argument for it;"
+            " state it in a case ([[scalar]])"
+        )
 
     def _constants(self, guess: Guess) -> Guess:
         """Values of integers that decide no shape."""
@@ -200,7 +221,8 @@ class _Inference:
             loose = [s.name for s in index.symbols() if s.name not in sizes]
             for symbol in loose:
                 parameter = self._parameter(guess.match.scalars.get(name))
-                value, why = 1, "nothing states a value, and no shape depends on it"
+                value = 1 if guess.subject.dtypes[name] == "bool" else ODD_INTEGER
+                why = "nothing states a value, and no shape depends on it"
                 if symbol in guess.subject.values:
                     value, why = guess.subject.values[symbol], "from the launch"
                 elif parameter is not None and parameter.default is not None:
@@ -211,10 +233,11 @@ class _Inference:
 
     # -- ranks ----------------------------------------------------------------------
 
-    def _ranked(self, guess: Guess, assumed: int | None = None) -> Guess:
+    def _ranked(self, guess: Guess, assumed: int | None = None, choice: int = 0) -> Guess:
         """The guess with shapes and layouts of the rank that the NKI parameters have.
 
-        `assumed` is the rank of parameters that do not show theirs.
+        `assumed` is the rank of parameters that do not show theirs, `choice` which of several
+        layouts is taken.
         """
         subject = guess.subject
         for array in subject.arrays:
@@ -236,7 +259,7 @@ class _Inference:
             parameter = self._parameter(guess.match.arrays.get(array.name))
             if parameter is not None and not self._stated_shape(array):
                 found = layouts(array, parameter, assumed)
-                chosen[array.name] = found[0] if found else None
+                chosen[array.name] = found[min(choice, len(found) - 1)] if found else None
         return replace(guess, layouts=chosen)
 
     def _stated_shape(self, array: Array) -> bool:
@@ -264,64 +287,70 @@ class _Inference:
         taken = {s.name for i in subject.integers.values() for s in i.symbols()}
         pair = ("rows", "cols") if not {"rows", "cols"} & taken else (f"{name}_0", f"{name}_1")
         parts = tuple(Index.size(usable(part)) for part in pair)
-        self.told.append(
-            f"{name} = {pair[0]} * {pair[1]}: the NKI kernel takes matrices where the CUDA"
-            " kernel has vectors"
-        )
         return _reshaped(subject, (extent,), parts).substituted({name: parts[0] * parts[1]})
 
     # -- trying guesses ---------------------------------------------------------------
 
     def _settled(self, first: Guess) -> tuple[Outcome, Sizes]:
-        """The guess that is proved, else the first that can be read, and the sizes for it."""
-        fallback: tuple[Outcome, Sizes] | None = None
-        stopped: tuple[Outcome, Sizes] | None = None
+        """The guess that is proved, else the best of those that can be read, and its sizes."""
+        read: list[tuple[Outcome, Sizes]] = []
+        failed: list[tuple[Outcome, Sizes]] = []
+        for outcome, base in self._tried(first):
+            match outcome.status:
+                case "proved" | "gap":
+                    return outcome, base
+                case "read":
+                    read.append((outcome, base))
+                case _:
+                    failed.append((outcome, base))
+        if read:
+            # Of equals the first: names and order decide.
+            return min(read, key=lambda tried: tried[0].problems)
+        if not failed:
+            raise self.error("no sizes fit the launch and the shapes; state [sizes] in a case")
+        outcome, base = failed[0]
+        if outcome.status == "open":
+            raise self.error(outcome.message, side="nki")
+        if outcome.status == "error" and all(
+            tried.status == "error" and tried.span == outcome.span for tried, _ in failed
+        ):
+            # Whatever is tried, it stops at the same place: that is the kernel's own doing.
+            return outcome, base
+        raise SourceError(
+            f"{outcome.message}; at no sizes that were tried the NKI kernel is read to its"
+            " end: state sizes and tensors in a case",
+            file=self.pair.nki_source.name,
+            where=outcome.span or self.pair.nki.span,
+        )
+
+    def _tried(self, first: Guess) -> Iterator[tuple[Outcome, Sizes]]:
+        """Guesses with what comes of them, the likeliest first."""
         tried = 0
         for structure in self._structures(first):
+            looked = 0
             for base in self._bases(structure):
                 outcome = self.trials(structure, base)
-                if outcome.status in ("proved", "gap"):
-                    return outcome, base
+                yield outcome, base
                 if outcome.status == "assert":
-                    stopped = stopped or (outcome, base)
-                    continue  # larger sizes may be what it wants
+                    continue  # other sizes may be what it wants
                 for other in self._alternatives(outcome):
                     tried += 1
                     if tried > MAX_TRIALS:
                         break
-                    changed = self.trials(other, base)
-                    if changed.status == "proved":
-                        return changed, base
-                if outcome.status == "read":
-                    fallback = fallback or (outcome, base)
-                    break
-                stopped = stopped or (outcome, base)
-        if fallback is not None:
-            return fallback
-        if stopped is not None:
-            outcome, base = stopped
-            raise SourceError(
-                f"{outcome.message}; at no sizes that were tried the NKI kernel is read to its"
-                " end: state sizes and tensors in a case",
-                file=self.pair.nki_source.name,
-                where=outcome.span or self.pair.nki.span,
-            )
-        raise self.error("no sizes fit the launch and the shapes; state [sizes] in a case")
+                    yield self.trials(other, base), base
+                looked += outcome.status == "read"
+                if looked == ENOUGH:
+                    return
 
     def _structures(self, first: Guess) -> Iterator[Guess]:
-        """The guess, then with the other rank for parameters that do not show theirs."""
+        """The guess, then with other layouts, and ranks where parameters do not show theirs."""
+        seen = [first]
         yield first
-        if any(
-            parameter.rank is None
-            for name in first.match.arrays.values()
-            if (parameter := self._parameter(name)) is not None
-        ):
-            told = len(self.told)
-            for rank in (2, 1):
-                made = self._ranked(replace(first, subject=first.subject), assumed=rank)
-                if (made.layouts, made.subject) != (first.layouts, first.subject):
-                    yield made
-                    del self.told[told:]
+        for rank, choice in ((None, 1), (2, 0), (2, 1), (1, 0)):
+            made = self._ranked(first, assumed=rank, choice=choice)
+            if made not in seen:
+                seen.append(made)
+                yield made
 
     def _bases(self, guess: Guess) -> list[Sizes]:
         """Sizes to try a guess at: those of the case, or small ones."""
@@ -341,6 +370,9 @@ class _Inference:
             array for array in guess.subject.arrays if array.name not in stated and array.is_input
         ]
         fresh = replace(guess, outputs={}) if outcome.status == "read" else guess
+        for name, literals in self.unproved.items():
+            for literal in literals[1:]:
+                yield replace(fresh, floats={**fresh.floats, name: literal})
         for other in orders(guess.match, guess.subject.arrays):
             yield self._ranked(replace(fresh, match=other))
         # Where a kernel only moves data, its layout is all it says.
@@ -381,7 +413,7 @@ class _Inference:
         others = tiles_of_kernel(kernel, guess.subject.grid) if kernel is not None else {}
         tiles, wanted = self._tiled(guess, base, others, fixed)
         kept: list[Sizes] = []
-        limits: dict[str, None] = {}
+        limits: dict[str, str] = {}
         for sizes in wanted:
             taken = self._taken(guess, sizes, tiles, frame, fixed, limits)
             if taken is not None and taken not in kept:
@@ -394,7 +426,7 @@ class _Inference:
         given = [name for name in names if name in fixed]
         source = f" ({', '.join(given)} as the launch has it)" if given else ""
         self.told.append(f"sizes {shown}{about}{source}")
-        self.told += limits
+        self.told += limits.values()
         return {name: tuple(sizes[name] for sizes in kept) for name in names}
 
     def _tiled(
@@ -430,7 +462,7 @@ class _Inference:
         tiles: Tiles,
         frame: Frame,
         fixed: Mapping[str, int],
-        limits: dict[str, None],
+        limits: dict[str, str],
     ) -> Sizes | None:
         """The sizes, or those near them that the NKI kernel takes; `None` for neither.
 
@@ -441,14 +473,13 @@ class _Inference:
             return sizes
         where = f"{outcome.span}: " if outcome.span is not None else ""
         at = ", ".join(f"{name} = {value}" for name, value in sizes.items())
+        stops = f"at {at} the NKI kernel stops ({where}{outcome.message})"
         if outcome.status == "assert" or outcome.message:
             whole = rounded(sizes, tiles, frame, fixed)
             if whole != sizes and frame.admits(whole):
                 again, _ = self.trials.looked(guess, whole)
                 if again.status == "read":
-                    limits.setdefault(
-                        f"only whole tiles: at {at} the NKI kernel stops ({where}{outcome.message})"
-                    )
+                    limits.setdefault("whole", f"only whole tiles: {stops}")
                     return whole
         less = {
             name: value if name in tiles or name in fixed else min(value, SMALL - 2 * i)
@@ -457,12 +488,10 @@ class _Inference:
         if less != sizes and frame.admits(less):
             again, _ = self.trials.looked(guess, less)
             if again.status == "read":
-                limits.setdefault(
-                    f"no larger sizes: at {at} the NKI kernel stops ({where}{outcome.message})"
-                )
+                limits.setdefault("less", f"no larger sizes: {stops}")
                 return less
         if outcome.status == "assert":
-            limits.setdefault(f"not {at}: the NKI kernel asserts {where}{outcome.message}")
+            limits.setdefault(at, f"other sizes than {at}: {stops}")
             return None
         return sizes
 
@@ -471,6 +500,12 @@ class _Inference:
     def _tell(self, guess: Guess, outcome: Outcome) -> None:
         arrays = [array for array in guess.subject.arrays if array.role is not None]
         stated = {tensor.cuda or tensor.name for tensor in self.pair.case.tensors}
+        for name, index in guess.subject.integers.items():
+            if len(index.symbols()) > len(self.found.integers[name].symbols()):
+                self.told.append(
+                    f"{name} = {index}: the NKI kernel takes matrices where the CUDA kernel has"
+                    " vectors"
+                )
         shapes = [
             f"{a.name} [{', '.join(map(str, a.extents or ()))}]"
             for a in arrays

@@ -86,8 +86,8 @@ def match(
     outputs = [a.name for a in arrays if a.role == "out" and a.name not in found]
     if len(inputs) > len(free):
         return (
-            f"the CUDA kernel reads {_counted(inputs)} that no parameter of the NKI kernel"
-            f" is known to be; state in a case which is which ([[tensor]] cuda, nki)"
+            f"the CUDA kernel reads {_counted(inputs)}, for which the NKI kernel takes"
+            f" {_counted(free)}; state in a case which is which ([[tensor]] cuda, nki)"
         )
     if len(free) > len(inputs) + len(outputs):
         return (
@@ -144,8 +144,9 @@ def _scalars(scalars: Sequence[str], others: Sequence[Parameter]) -> dict[str, s
 
 
 def _counted(names: Sequence[str]) -> str:
-    shown = ", ".join(names)
-    return f"{shown}" if len(names) == 1 else f"{len(names)} tensors ({shown})"
+    if not names:
+        return "no tensor"
+    return f"{len(names)} tensor{'s' * (len(names) > 1)} ({', '.join(names)})"
 
 
 def orders(matched: Match, arrays: Sequence[Array]) -> Iterator[Match]:
@@ -184,11 +185,11 @@ def _regrouped(extents: Extents, rank: int) -> Iterator[Extents]:
         yield (*(ONE,) * (rank - have), *extents)
         yield (*extents, *(ONE,) * (rank - have))
         return
-    for last in range(have - rank, -1, -1):
+    for first in range(rank):
         joined = ONE
-        for extent in extents[last : last + have - rank + 1]:
+        for extent in extents[first : first + have - rank + 1]:
             joined = joined * extent
-        yield (*extents[:last], joined, *extents[last + have - rank + 1 :])
+        yield (*extents[:first], joined, *extents[first + have - rank + 1 :])
 
 
 def transposed(

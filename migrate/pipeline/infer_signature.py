@@ -17,6 +17,8 @@ from migrate.nki.parse import Kernel, Module
 MAX_FOLLOWED = 64
 """Functions that a parameter is followed into."""
 
+MAX_LITERALS = 12
+
 _TENSOR_ATTRIBUTES = frozenset({"shape", "dtype", "reshape", "ap", "permute", "rearrange", "view"})
 
 
@@ -144,6 +146,16 @@ def _handed(call: ast.Call, name: str, callee: ast.FunctionDef) -> Iterator[str]
     for keyword in call.keywords:
         if keyword.arg and isinstance(keyword.value, ast.Name) and keyword.value.id == name:
             yield keyword.arg
+
+
+def float_literals(module: Module, kernel: Kernel) -> tuple[float, ...]:
+    """The floating-point numbers of a kernel, then of the rest of its file, each once."""
+    found: dict[float, None] = {}
+    for tree in (kernel.node, module.tree):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, float):
+                found.setdefault(node.value)
+    return tuple(found)[:MAX_LITERALS]
 
 
 def _annotated(argument: ast.arg) -> bool:

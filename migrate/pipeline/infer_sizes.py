@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from math import prod
 
 from migrate.ir.index import Extremum, Index, Quotient, Symbol
@@ -26,6 +25,12 @@ MAX_THREADS = 1024
 
 UNTILED = 48
 """Where no tile is known: well below what one NKI tile holds in any dimension."""
+
+BEYOND = 131
+"""A size that no NKI tile cuts is also tried beyond the 128 partitions that a tile has."""
+
+FEW = 3
+"""What sizes without tiles are reduced to before those with tiles are."""
 
 Tiles = Mapping[str, frozenset[int]]
 Sizes = dict[str, int]
@@ -58,6 +63,16 @@ class Frame:
             and divided
             and prod(sizes.values()) <= MAX_WORK
         )
+
+    def minor(self) -> frozenset[str]:
+        """Sizes that are only factors of an extent whose last factor has the tiles."""
+        alone = {e for shape in self.extents for e in shape}
+        found: set[str] = set()
+        for extent in alone:
+            for monomial, _ in extent.terms:
+                names = [atom.name for atom in monomial if isinstance(atom, Symbol)]
+                found.update(names[:-1])
+        return frozenset(name for name in found if Index.size(name) not in alone)
 
     def divisor(self, name: str) -> int:
         """What a size is made a multiple of, so that the expressions it is in are."""
@@ -113,13 +128,18 @@ def tiles_of_kernel(kernel: Kernel, grid: Iterable[Index]) -> dict[str, frozense
 
 def small(names: Sequence[str], frame: Frame) -> list[Sizes]:
     """Sizes to try hypotheses at, the cheapest first; all different where they can be."""
+    minor = frame.minor()
     made = [
         {name: _up(5 + 2 * i, frame.divisor(name)) for i, name in enumerate(names)},
-        {name: _up(128 * (i + 1), frame.divisor(name)) for i, name in enumerate(names)},
         {name: _up(128, frame.divisor(name)) for name in names},
+        {name: _up(128 * (i + 1), frame.divisor(name)) for i, name in enumerate(names)},
         {name: _up(512, frame.divisor(name)) for name in names},
         {name: _up(512 if i else 128, frame.divisor(name)) for i, name in enumerate(names)},
     ]
+    for sizes in made[1:]:
+        sizes.update(
+            {n: _up(2 + i % 2, frame.divisor(n)) for i, n in enumerate(names) if n in minor}
+        )
     return [sizes for sizes in _distinct(made) if frame.admits(sizes)]
 
 
@@ -130,17 +150,24 @@ def positions(
 
     `fixed` sizes keep their value.  At least one position, as far as the frame admits any.
     """
-    kinds = (_below, _whole, _over, _far)
+    minor = frame.minor()
     made: list[Sizes] = []
-    for kind in kinds:
+    # Of three sizes or more, not all are large at once: their product is what it costs.
+    many = sum(1 for name in names if tiles.get(name)) > 2
+    for kinds in ALTERNATING if many else TOGETHER:
         sizes: Sizes = {}
         for i, name in enumerate(names):
+            kind = kinds[i % 2]
             cuts = _cuts(tiles.get(name, frozenset()), others.get(name, frozenset()))
             wanted = kind(cuts, i) if cuts else _without(kind, i)
+            if not tiles.get(name) and kind is _over:
+                wanted = max(wanted, BEYOND + 2 * i)
+            if name in minor:
+                wanted = 2 + i % 2
             sizes[name] = fixed.get(name, _up(wanted, frame.divisor(name)))
-        made.append(_shrunk(sizes, frame, fixed))
+        made.append(_shrunk(sizes, frame, fixed, tiles))
     fitting = [sizes for sizes in _distinct(made) if frame.admits(sizes)]
-    return fitting or [_shrunk({**dict.fromkeys(names, 1), **fixed}, frame, fixed)]
+    return fitting or [_shrunk({**dict.fromkeys(names, 1), **fixed}, frame, fixed, tiles)]
 
 
 def _cuts(tiles: frozenset[int], others: frozenset[int]) -> list[int]:
@@ -150,7 +177,7 @@ def _cuts(tiles: frozenset[int], others: frozenset[int]) -> list[int]:
 
 def _below(cuts: Sequence[int], i: int) -> int:
     """Less than the smallest tile that is more than a few elements."""
-    tile = next((cut for cut in cuts if cut >= 32), cuts[-1])
+    tile = min(next((cut for cut in cuts if cut >= 32), cuts[-1]), 128)
     return max(tile * 3 // 4 + 1 + 2 * i, 1) if tile > 8 else max(tile - 1, 1)
 
 
@@ -175,24 +202,27 @@ def _without(kind: Kind, i: int) -> int:
     return UNTILED // 2 + step * (UNTILED // 2) + 1 + 2 * i
 
 
+TOGETHER = ((_below, _below), (_whole, _whole), (_over, _over), (_far, _far))
+ALTERNATING = ((_below, _below), (_whole, _below), (_over, _below), (_below, _over))
+"""Kinds of the sizes in even and in odd places, position by position."""
+
+
 def _up(value: int, divisor: int) -> int:
     return -(-value // divisor) * divisor
 
 
-def _shrunk(sizes: Sizes, frame: Frame, fixed: Mapping[str, int]) -> Sizes:
-    """Sizes made smaller, the largest first, until the frame admits them."""
+def _shrunk(sizes: Sizes, frame: Frame, fixed: Mapping[str, int], tiles: Tiles) -> Sizes:
+    """Sizes made smaller until the frame admits them: those without tiles first."""
     made = dict(sizes)
-    for _ in count():
-        free = [name for name in made if name not in fixed and made[name] > 1]
-        if frame.admits(made) or not free:
-            return made
-        largest = max(free, key=lambda name: (made[name], name))
+    while not frame.admits(made):
+        free = [name for name in made if name not in fixed and made[name] > frame.divisor(name)]
+        if not free:
+            break
+        untiled = [name for name in free if not tiles.get(name) and made[name] > FEW]
+        largest = max(untiled or free, key=lambda name: (made[name], name))
         divisor = frame.divisor(largest)
         smaller = _up(made[largest] * 3 // 4, divisor)
         made[largest] = smaller if smaller < made[largest] else made[largest] - divisor
-        if made[largest] <= 0:
-            made[largest] = divisor
-            return made
     return made
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from migrate.align.binding import Binding, bind
+import numpy as np
+
+from migrate.align.binding import Binding, bind, logical_tensors
 from migrate.align.relation import relate
-from migrate.budget import Meter
+from migrate.budget import Budget, Exhausted, Meter
 from migrate.case.fills import FillError
 from migrate.case.layout import LayoutError
 from migrate.case.types import Case
 from migrate.ir.evaluate import Unevaluable
 from migrate.ir.index import Index
 from migrate.ir.nodes import Kernel
+from migrate.ir.normal import meaning
 from migrate.nki.errors import Unsupported
 from migrate.nki.frames import Instruction
 from migrate.nki.lift import lift
@@ -30,7 +34,12 @@ from migrate.rules.hw202 import OUT_OF_BOUNDS
 from migrate.source import SourceError, Span
 from migrate.verify.inputs import make
 
-Status = Literal["proved", "read", "assert", "error", "gap"]
+Status = Literal["proved", "read", "assert", "error", "gap", "open"]
+
+SHARE = 4
+"""One trial may use this part of the steps of all."""
+
+TURNED = "transpose(1, 0)"
 
 MAX_SITES = 4000
 """Instructions whose expressions are read for tiles."""
@@ -40,32 +49,50 @@ MAX_SITES = 4000
 class Outcome:
     """What came of a guess: `guess` is completed by what the NKI kernel returns.
 
-    `read`: the NKI kernel was specialised to its end, but nothing was proved.
+    `read`: the NKI kernel was specialised to its end, but nothing was proved.  `open`: its
+    results do not tell what they are.  `problems` counts what the NKI front end has against
+    the kernel.
     """
 
     status: Status
     guess: Guess
     message: str = ""
     span: Span | None = None
+    problems: int = 0
 
 
 class Trials:
     """Tries guesses; the reading of the CUDA kernel is kept between them."""
 
-    def __init__(self, pair: Pair, meter: Meter) -> None:
+    def __init__(self, pair: Pair, budget: Budget) -> None:
         self.pair = pair
-        self.meter = meter
-        self._cuda: dict[tuple[object, ...], Kernel | None] = {}
+        self.budget = budget
+        self._ends = time.monotonic() + budget.seconds
+        self._cuda: dict[str, Kernel | None] = {}
+
+    def meter(self) -> Meter:
+        """An allowance for one trial: a share of the steps, the time that is left."""
+        seconds = max(self._ends - time.monotonic(), 0.001)
+        share = Budget(self.budget.steps // SHARE, self.budget.bytes // 2, seconds)
+        return Meter(share, "inferring what no case states")
 
     def __call__(self, guess: Guess, sizes: Mapping[str, int]) -> Outcome:
-        """What comes of a guess at some sizes.  Raises `Exhausted`."""
+        """What comes of a guess at some sizes.  Raises `Exhausted` only for time."""
+        try:
+            return self._tried(guess, sizes, self.meter())
+        except Exhausted as stop:
+            if stop.kind in ("seconds", "cancelled"):
+                raise
+            return Outcome("gap", guess, str(stop))
+
+    def _tried(self, guess: Guess, sizes: Mapping[str, int], meter: Meter) -> Outcome:
         case = case_of(self.pair, guess, {name: (value,) for name, value in sizes.items()})
         binding = bind(case, case.runs()[0])
         name = self.pair.nki.name
         try:
             found = lift(
                 self.pair.module, name, nki_arguments(case, binding),
-                meter=self.meter, target=case.nki.target,
+                meter=meter, target=case.nki.target, grid=binding.nki_grid,
             )  # fmt: skip
         except Unsupported as gap:
             return Outcome("gap", guess, gap.reason, gap.origin.span if gap.origin else None)
@@ -77,31 +104,19 @@ class Trials:
         if stop is not None:
             status, message, span = stop
             return Outcome(status, guess, message, span)
-        completed = with_outputs(guess, found.specialization, sizes, self.pair.case)
+        written = {output.version.buffer for output in found.kernel.outputs} if found.kernel else ()
+        completed = with_outputs(guess, found.specialization, sizes, self.pair.case, written)
         if isinstance(completed, str):
-            return Outcome("error", guess, completed)
+            return Outcome("open", guess, completed)
         if found.kernel is None:
             return Outcome("gap", completed, "the NKI kernel was not understood")
         case = case_of(self.pair, completed, {n: (v,) for n, v in sizes.items()})
-        return self._related(case, completed, found.kernel, bind(case, case.runs()[0]))
-
-    def _related(self, case: Case, guess: Guess, nki: Kernel, binding: Binding) -> Outcome:
+        binding = bind(case, case.runs()[0])
         cuda = self._read_cuda(case, binding)
-        if cuda is None:
-            return Outcome("read", guess)
-        try:
-            relation = relate(
-                cuda,
-                nki,
-                binding,
-                partial(make, folder=case.folder),
-                cuda_sizes=binding.sizes,
-                nki_sizes={**binding.sizes, **dict(nki.computed_at or ())},
-                meter=self.meter,
-            )
-        except (Unevaluable, FillError):
-            return Outcome("read", guess)
-        return Outcome("proved" if relation.status == "proved" else "read", guess)
+        if cuda is not None and _proved(cuda, found.kernel, binding, case, meter):
+            return Outcome("proved", completed)
+        problems = len(found.specialization.problems)
+        return Outcome("read", _unturned(completed), problems=problems)
 
     def cuda_kernel(self, guess: Guess, sizes: Mapping[str, int]) -> Kernel | None:
         """The CUDA kernel under a guess; `None` where it is not read."""
@@ -109,20 +124,16 @@ class Trials:
         return self._read_cuda(case, bind(case, case.runs()[0]))
 
     def _read_cuda(self, case: Case, binding: Binding) -> Kernel | None:
-        key = (
-            case.cuda.launch,
-            tuple((s.cuda, s.value) for s in case.scalars),
-            tuple((t.cuda, t.shape) for t in case.tensors),
-        )
-        shown = repr(key)
-        if (shown,) not in self._cuda:
+        scalars = tuple((scalar.cuda, scalar.value) for scalar in case.scalars)
+        shapes = tuple((tensor.cuda, tensor.shape) for tensor in case.tensors)
+        key = repr((case.cuda.launch, scalars, shapes))
+        if key not in self._cuda:
             pair = replace(self.pair, case=case, launch=case.cuda.launch[0])
             try:
-                kernel = read_cuda(pair, binding, self.meter).kernel
+                self._cuda[key] = read_cuda(pair, binding, self.meter()).kernel
             except SourceError:
-                kernel = None
-            self._cuda[(shown,)] = kernel
-        return self._cuda[(shown,)]
+                self._cuda[key] = None
+        return self._cuda[key]
 
     def looked(self, guess: Guess, sizes: Mapping[str, int]) -> tuple[Outcome, tuple[Index, ...]]:
         """Whether the NKI kernel takes the sizes, and the expressions met on the way.
@@ -153,9 +164,10 @@ class Trials:
                 self.pair.module,
                 self.pair.nki.name,
                 nki_arguments(case, binding),
-                meter=self.meter,
+                meter=self.meter(),
                 on_instruction=look,
                 target=case.nki.target,
+                grid=binding.nki_grid,
             )
         except (SourceError, LayoutError) as error:
             return Outcome("error", guess, str(error)), ()
@@ -169,6 +181,43 @@ class Trials:
             if problem.code != OUT_OF_BOUNDS:
                 return Outcome("error", guess, problem.message, problem.span), expressions
         return Outcome("read", guess), expressions
+
+
+def _proved(cuda: Kernel, nki: Kernel, binding: Binding, case: Case, meter: Meter) -> bool:
+    sizes = {**binding.sizes, **dict(nki.computed_at or ())}
+    try:
+        # Most guesses end here: what differs is not asked about.
+        left = meaning(cuda, binding.sizes, logical_tensors(binding, cuda, "cuda"), meter=meter)
+        right = meaning(nki, sizes, logical_tensors(binding, nki, "nki"), meter=meter)
+        for tensor in binding.outputs:
+            mine, theirs = left.terms.get(tensor.name), right.terms.get(tensor.name)
+            if mine is None or theirs is None or mine.size != theirs.size:
+                return False
+            if not np.array_equal(mine.reshape(-1), theirs.reshape(-1)):
+                return False
+        relation = relate(
+            cuda,
+            nki,
+            binding,
+            partial(make, folder=case.folder),
+            cuda_sizes=binding.sizes,
+            nki_sizes=sizes,
+            meter=meter,
+        )
+    except (Unevaluable, FillError):
+        return False
+    return relation.status == "proved"
+
+
+def _unturned(guess: Guess) -> Guess:
+    """Without results that are turned: those are taken for that only where it proves right."""
+    returned = {array.name for array in guess.subject.arrays if array.name in guess.outputs}
+    kept = {
+        name: layout
+        for name, layout in guess.layouts.items()
+        if name not in returned or layout != TURNED
+    }
+    return replace(guess, layouts=kept)
 
 
 def _stopped(found: Specialization) -> tuple[Status, str, Span | None] | None:
@@ -194,9 +243,15 @@ def _named(guess: Guess) -> dict[str, int | Index]:
 
 
 def with_outputs(
-    guess: Guess, found: Specialization, sizes: Mapping[str, int], case: Case
+    guess: Guess,
+    found: Specialization,
+    sizes: Mapping[str, int],
+    case: Case,
+    written: Collection[str],
 ) -> Guess | str:
     """The guess with the results of the NKI kernel bound to the outputs.
+
+    `written` are the parameters that the kernel writes.
 
     A result of another rank, and an output whose shape the CUDA side leaves open, take their
     shape from the NKI kernel's.  The answer is a sentence where results are missing.
@@ -204,7 +259,11 @@ def with_outputs(
     outputs = [array for array in guess.subject.arrays if array.is_output]
     returned = dict(enumerate(found.returned))
     taken = {t.nki_out for t in case.tensors if t.nki_out is not None}
-    given = {array.name: guess.match.arrays.get(array.name) for array in outputs}
+    given = {
+        array.name: parameter
+        for array in outputs
+        if (parameter := guess.match.arrays.get(array.name)) in written
+    }
     free = [n for n, view in returned.items() if n not in taken and view.buffer.role != "parameter"]
     wanted = [array for array in outputs if not _bound(array, given, case)]
     bound: dict[str, int] = {}
@@ -216,7 +275,7 @@ def with_outputs(
     for array, position in zip([a for a in wanted if a.name not in bound], free, strict=False):
         bound[array.name] = position
     missing = [array.name for array in wanted if array.name not in bound]
-    missing = [name for name in missing if given[name] is None]
+    missing = [name for name in missing if name not in given]
     if missing:
         return (
             f"the NKI kernel returns nothing that is {', '.join(missing)} of the CUDA kernel;"
@@ -232,12 +291,12 @@ def with_outputs(
     return made
 
 
-def _bound(array: Array, given: Mapping[str, str | None], case: Case) -> bool:
+def _bound(array: Array, given: Collection[str], case: Case) -> bool:
     """Whether an output has its place: a parameter that is only written, or a stated one."""
     stated = stated_for(array.name, case.tensors)
     if stated is not None and (stated.nki_out is not None or (stated.role == "out" and stated.nki)):
         return True
-    return array.role == "out" and given[array.name] is not None
+    return array.role == "out" and array.name in given
 
 
 def _shaped(guess: Guess, array: Array, view: View, sizes: Mapping[str, int]) -> Guess | str:
@@ -256,8 +315,8 @@ def _shaped(guess: Guess, array: Array, view: View, sizes: Mapping[str, int]) ->
         return guess
     if len(shape) == len(logical):
         turned = tuple(reversed(logical))
-        if view.sizes == turned and len(turned) == 2:
-            return replace(guess, layouts={**guess.layouts, array.name: "transpose(1, 0)"})
+        if view.sizes == turned and len(turned) == 2 and guess.subject.computes:
+            return replace(guess, layouts={**guess.layouts, array.name: TURNED})
         return guess
     elements = 1
     for extent in logical:

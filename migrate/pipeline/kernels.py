@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from migrate.case import Case, Launch, load
+from migrate.case import parse as parse_case
 from migrate.source import Source, SourceError, read
 
 if TYPE_CHECKING:
@@ -34,14 +35,40 @@ def open_pair(cuda: str | None, nki: str | None, case: str | None) -> Pair:
     stated = load(case) if case is not None else Case()
     cuda_file, cuda_name = _reference(cuda, stated.cuda.file, "CUDA", stated)
     nki_file, nki_name = _reference(nki, stated.nki.file, "NKI", stated)
+    cuda_source = _read(cuda, cuda_file, stated)
+    nki_source = _read(nki, nki_file, stated)
+    return _pair(stated, cuda_source, nki_source, cuda_name, nki_name)
+
+
+def pair_of_text(cuda: str, nki: str, case: str | None) -> Pair:
+    """As `open_pair`, of texts: `kernel.cu`, `kernel.py`, `case.toml`; reads no file.
+
+    The kernels are those the case names, else the only ones.  Raises `SourceError`.
+    """
+    stated = Case() if case is None else parse_case(Source.of(case, "case.toml"))
+    for tensor in stated.tensors:
+        for file in (tensor.fill, tensor.expect):
+            if file is not None and file.endswith(".npy"):
+                raise SourceError(
+                    f"'{file}' of {tensor.name} cannot be read: a case given as text has no folder",
+                    file="case.toml",
+                )
+    return _pair(stated, Source.of(cuda, "kernel.cu"), Source.of(nki, "kernel.py"), None, None)
+
+
+def _pair(
+    stated: Case,
+    cuda_source: Source,
+    nki_source: Source,
+    cuda_name: str | None,
+    nki_name: str | None,
+) -> Pair:
     if len(stated.cuda.launch) > 1:
         raise SourceError(
             "several launches against one NKI kernel cannot be compared yet; state one",
             file=stated.file or "case",
         )
     launch = stated.cuda.launch[0] if stated.cuda.launch else Launch()
-    cuda_source = _read(cuda, cuda_file, stated)
-    nki_source = _read(nki, nki_file, stated)
     program = parse_cuda(cuda_source, stated.cuda.define)
     module = parse_nki(nki_source)
     definition = cuda_kernel(program, cuda_name or launch.kernel)

@@ -104,7 +104,12 @@ def nki_kernel_at(
     here = module.kernel(name).span
     try:
         found = lift(
-            module, name, nki_arguments(case, binding), meter=meter, target=case.nki.target
+            module,
+            name,
+            nki_arguments(case, binding),
+            meter=meter,
+            target=case.nki.target,
+            grid=binding.nki_grid,
         )
     except Unsupported as gap:
         where = gap.origin.span if gap.origin is not None else here
@@ -122,6 +127,10 @@ def nki_kernel_at(
                 reasons.append(f"{where}: {event.message}")
             case "unsupported" | "stopped":
                 reasons.append(f"{where}: {event.message}")
+            case "ambiguous":
+                problems.append(
+                    Problem("ambiguous-accumulation", event.message, where, "nki", sizes)
+                )
             case "print":
                 pass
     return NkiKernel(found.kernel, tuple(problems), tuple(reasons))

@@ -24,6 +24,8 @@ from migrate.rules import (
     map109,
     map110,
     map111,
+    map112,
+    map113,
     num301,
     num302,
     num303,
@@ -43,6 +45,8 @@ RULES: Final[tuple[Rule, ...]] = (
     map109.RULE,
     map110.RULE,
     map111.RULE,
+    map112.RULE,
+    map113.RULE,
     # Hardware: it cannot run, or touches what is not there.
     hw201.RULE,
     hw202.RULE,

@@ -65,14 +65,14 @@ def score(
 ) -> tuple[Score, tuple[Finding, ...]]:
     """The score, and the findings in the order given with the points that each costs.
 
-    Everything is `None`, and no finding costs anything, where too little was understood
-    and no cap holds.  Another finding never raises `fidelity`; the order of the arguments'
+    Everything is `None`, and no finding costs anything, where the verdict is undetermined or
+    too little was understood, and no cap holds.  Another finding never raises `fidelity`; the order of the arguments'
     items changes nothing.
     """
     table = facts.scoring(_TABLE)
     standing = _standing(findings)
     held = caps(findings, runs, verdict)
-    known = understood(constructs, coverage)
+    known = verdict != "undetermined" and understood(constructs, coverage)
     if not known and not held:
         return Score(version=VERSION), tuple(_costing(finding, 0.0) for finding in findings)
     penalties = _penalties(table, standing)

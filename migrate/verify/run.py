@@ -20,12 +20,13 @@ from migrate.budget import Budget, Exhausted, Meter
 from migrate.case.layout import LayoutError
 from migrate.cuda.execute import Execution as CudaExecution
 from migrate.cuda.execute import execute
-from migrate.cuda.runtime import Fault, Unsupported
+from migrate.cuda.runtime import Event, Fault, Unsupported
 from migrate.nki.simulate import Execution as NkiExecution
 from migrate.nki.simulate import simulate
 from migrate.numerics.bounded import Bounded
 from migrate.numerics.compare import judge
 from migrate.numerics.domain import Domain
+from migrate.numerics.dtypes import DType
 from migrate.numerics.errors import BoundedValue
 from migrate.numerics.parts import mapped
 from migrate.numerics.rounded import Rounded
@@ -66,7 +67,8 @@ class Ran:
     """One run, with what both kernels gave in the `Bounded` domain.
 
     `inputs` are the logical arrays; `cuda` are results by parameter, `nki` by position and
-    `nki_after` by parameter.  `cut_short`: the clock ended it.
+    `nki_after` by parameter.  `cut_short`: the clock ended it.  `faults` are what the CUDA
+    kernel did wrong.
     """
 
     run: Run
@@ -75,10 +77,24 @@ class Ran:
     cuda: Mapping[str, BoundedValue] | None = None
     nki: Sequence[BoundedValue] = ()
     nki_after: Mapping[str, BoundedValue] | None = None
+    faults: tuple[Event, ...] = ()
 
 
 class NotRun(Exception):
-    """A kernel could not be run: one sentence."""
+    """A kernel could not be run: one sentence, and the fault that ended it if there was one."""
+
+    def __init__(self, reason: str, fault: Event | None = None) -> None:
+        super().__init__(reason)
+        self.fault = fault
+
+
+_RACES = frozenset({"conflicting-stores"})
+"""What leaves the result to the order in which threads happen to run."""
+
+_SPOILING = frozenset(
+    {"uninitialised", "division-by-zero", "divergent-barrier", "inactive-shuffle-source"}
+)
+"""What can have made the result undefined.  A result that agrees all the same did not need it."""
 
 
 def run(pair: Pair, launch: Launch, binding: Binding, inputs: Inputs, budget: Budget) -> Ran:
@@ -98,18 +114,30 @@ def run(pair: Pair, launch: Launch, binding: Binding, inputs: Inputs, budget: Bu
         reference = run_cuda(pair.program, launch, binding, arrays, bounded, meter)
         actual = run_nki(pair, binding, arrays, Rounded(), meter)
         own = run_nki(pair, binding, arrays, bounded, meter)
-    except NotRun as reason:
-        return Ran(outcome("not-run", str(reason)))
+    except NotRun as gap:
+        ended = () if gap.fault is None else (gap.fault,)
+        return Ran(outcome("not-run", str(gap)), faults=ended)
     except Exhausted as stop:
         return Ran(outcome("not-run", str(stop)), stop.kind == "seconds")
     results = tuple(_judged(tensor, binding, reference, actual, own) for tensor in binding.outputs)
     statuses = {result.status for result in results}
     worst: tuple[Status, ...] = ("fail", "not-run", "investigate", "pass")
     status: Status = next((s for s in worst if s in statuses), "pass")
+    faults = tuple(event for event in reference.events if event.kind in _RACES)
+    if status != "pass":
+        faults += tuple(event for event in reference.events if event.kind in _SPOILING)
+    if faults:
+        # Whatever differs, the reference is no measure of it.
+        reason = f"not judged: the CUDA kernel is at fault: {faults[0].span}: {faults[0].message}"
+        return Ran(outcome("not-run", reason), faults=faults)
     return Ran(
         outcome(status, None, results),
         inputs=arrays,
-        cuda=reference.outputs,
+        cuda={
+            t.cuda: _bounded(reference.outputs[t.cuda], t.cuda_dtype)
+            for t in binding.tensors
+            if t.cuda is not None
+        },
         nki=own.outputs,
         nki_after=own.inputs_after,
     )
@@ -151,7 +179,7 @@ def run_cuda(
     except Unsupported as gap:
         raise NotRun(f"the CUDA kernel cannot be run: {gap}") from None
     except Fault as fault:
-        raise NotRun(f"the CUDA kernel is at fault: {fault}") from None
+        raise NotRun(f"the CUDA kernel is at fault: {fault}", fault.event) from None
     except SourceError as error:
         raise NotRun(str(error)) from None
 
@@ -185,6 +213,7 @@ def run_nki(
             args,
             domain=domain,
             target=pair.target,
+            grid=binding.nki_grid,
             meter=meter,
         )
     except SourceError as error:
@@ -210,10 +239,18 @@ def _judged(
         bounds = _output(own, tensor, binding)
     except LayoutError:
         return OutputResult(name=tensor.name, status="fail", elements=total, mismatched=total)
-    if tensor.cuda is None or values is None or bounds is None:
+    if values is None or bounds is None:
+        return OutputResult(name=tensor.name, status="fail", elements=total, mismatched=total)
+    if tensor.cuda is None:
         return OutputResult(name=tensor.name, status="not-run", elements=total)
-    expected = _reshaped(reference.outputs[tensor.cuda], tensor.shape)
-    judgement = judge(np.asarray(values), expected, tensor.nki_dtype, own=bounds)
+    found = _bounded(reference.outputs[tensor.cuda], tensor.cuda_dtype)
+    expected = mapped(found, lambda part: part.reshape(tensor.shape))
+    values = np.asarray(values)
+    alone = _left_alone(tensor, binding, reference, actual)
+    if alone is not None:
+        # Nothing was asked for there, and nothing was given.
+        values = np.where(alone, expected.value.astype(values.dtype), values)
+    judgement = judge(values, expected, tensor.nki_dtype, own=bounds)
     return OutputResult(
         name=tensor.name,
         status=judgement.status,
@@ -228,7 +265,7 @@ def _judged(
 
 
 def _output(execution: NkiExecution[Any], tensor: BoundTensor, binding: Binding) -> Any:
-    """A logical output, `None` where the kernel has no such result."""
+    """A logical output, `None` where the NKI kernel has no such result."""
     if tensor.nki_out is not None:
         if tensor.nki_out >= len(execution.outputs):
             return None
@@ -242,5 +279,17 @@ def _output(execution: NkiExecution[Any], tensor: BoundTensor, binding: Binding)
     return binding.from_nki(tensor, np.asarray(found))
 
 
-def _reshaped(found: BoundedValue, shape: tuple[int, ...]) -> BoundedValue:
-    return mapped(found, lambda part: part.reshape(shape))
+def _left_alone(
+    tensor: BoundTensor, binding: Binding, reference: CudaExecution, actual: NkiExecution[Any]
+) -> NDArray[np.bool_] | None:
+    """The elements of a result that neither kernel writes, `None` for none."""
+    if tensor.cuda is None or tensor.is_input or tensor.nki_out is None:
+        return None
+    given = binding.from_nki(tensor, actual.written[tensor.nki_out])
+    alone = ~reference.stored[tensor.cuda].reshape(tensor.shape) & ~given
+    return np.asarray(alone) if alone.any() else None
+
+
+def _bounded(found: Any, dtype: DType) -> BoundedValue:
+    """What the CUDA kernel left, with its bounds; integers are plain arrays, and exact."""
+    return found if isinstance(found, BoundedValue) else BoundedValue(dtype, np.asarray(found))

@@ -107,6 +107,36 @@ SAME = [
     (("subtract", ("add", "a", "b"), "b"), "a"),
     (("negate", ("negate", "a")), "a"),
     (("multiply", "a", -1.0), ("negate", "a")),
+    (("multiply", ("negate", "a"), "b"), ("negate", ("multiply", "b", "a"))),
+    (("multiply", ("negate", "a"), ("negate", "b")), ("multiply", "a", "b")),
+    (("multiply", ("multiply", "a", -1.0), "b"), ("multiply", "a", ("negate", "b"))),
+    (("multiply", ("multiply", "a", 2.0), 3.0), ("multiply", 6.0, "a")),
+    (("multiply", ("multiply", "a", 2.0), ("multiply", "b", 0.5)), ("multiply", "a", "b")),
+    (("multiply", -2.0, "a"), ("negate", ("multiply", "a", 2.0))),
+    (
+        ("divide", ("multiply", "a", 6.0), ("multiply", "b", -3.0)),
+        ("multiply", ("divide", "a", "b"), -2.0),
+    ),
+    (("divide", ("multiply", "a", 2.0), "a"), 2.0),
+    (("reciprocal", ("negate", "a")), ("negate", ("reciprocal", "a"))),
+    (("square", ("subtract", "a", "b")), ("square", ("subtract", "b", "a"))),
+    (
+        ("multiply", ("subtract", "a", "b"), "c"),
+        ("negate", ("multiply", "c", ("subtract", "b", "a"))),
+    ),
+    (
+        ("exp", ("multiply", ("multiply", ("negate", "a"), "a"), 0.5)),
+        ("exp", ("multiply", ("square", "a"), -0.5)),
+    ),
+    (
+        ("subtract", "c", ("multiply", ("negate", "a"), "b")),
+        ("add", "c", ("multiply", "a", "b")),
+    ),
+    (
+        ("add", ("multiply", ("negate", "a"), "b"), ("multiply", "a", "b")),
+        0.0,
+    ),
+    (("maximum", ("maximum", "a", "b"), ("maximum", "a", "b")), ("maximum", "a", "b")),
     (("add", ("add", "a", 1.0), 2.0), ("add", 3.0, "a")),
     (("add", ("add", "a", 0.1), 0.2), ("add", ("add", 0.1, 0.2), "a")),
     (("subtract", ("add", "a", 0.1), 0.1), "a"),
@@ -166,6 +196,18 @@ DIFFERENT = [
     ("multiply", ("multiply", "a", "a"), "a"),
     ("reciprocal", ("multiply", "a", "a")),
     ("multiply", "a", -2.0),
+    ("multiply", "a", 2.0),
+    ("multiply", "a", 0.5),
+    ("reciprocal", ("multiply", "a", 2.0)),
+    ("negate", ("reciprocal", ("multiply", "a", 2.0))),
+    ("negate", ("multiply", "a", "a")),
+    ("negate", ("multiply", "a", "b")),
+    ("multiply", ("subtract", "a", "b"), "b"),
+    ("multiply", ("subtract", "b", "a"), "b"),
+    ("exp", ("multiply", ("multiply", "a", "a"), 0.5)),
+    ("exp", ("multiply", ("multiply", "a", "a"), -0.5)),
+    ("multiply", ("multiply", "a", 1e200), 1e200),
+    ("multiply", ("multiply", "a", 1e200), 1e250),
     ("multiply", ("add", "a", "b"), "b"),
     ("add", ("multiply", "a", "b"), "b"),
     ("less", "a", "b"),
@@ -192,6 +234,7 @@ DIFFERENT = [
 @pytest.mark.parametrize(("one", "other"), SAME, ids=str)
 def test_one_expression(one, other):
     assert term(cell(one)) == term(cell(other))
+    assert output(cell(one)) == output(cell(other))
 
 
 def test_different_expressions_have_different_terms_and_forms():
@@ -688,30 +731,31 @@ def test_a_deep_sum_is_flat():
     assert text(chain(99, ("add",))) == "y[i0] = add(100*x[i0]) for 0 <= i0 < 4"
 
 
-def test_wide_expressions_end():
-    wide = kernel(
-        [buffer("x", 20_000), buffer("y", 2, role="out")],
-        [
-            each(
-                axis("i", 2),
-                body=[
-                    Reduce(
-                        v("r"),
-                        "add",
-                        (axis("k", 10_000),),
-                        (load(v("x"), "x", 2 * K + I),),
-                        v("x"),
-                        at(),
-                    ),
-                    store(1, "y", (I,), v("r")),
-                ],
-            )
-        ],
+def total(place, extent=10_000, size=40_000):
+    """A kernel `y[i] = sum of x[place]` over `extent` values of `K`."""
+    summed = Reduce(v("r"), "add", (axis("k", extent),), (load(v("x"), "x", place),), v("x"), at())
+    return kernel(
+        [buffer("x", size), buffer("y", 2, role="out")],
+        [each(axis("i", 2), body=[summed, store(1, "y", (I,), v("r"))])],
         ver("y", 1),
     )
+
+
+def test_wide_expressions_end():
+    wide = total(K // 3 * 5 + K % 3 + I)
     form, _ = normalise(wide, {})
     assert isinstance(form.outputs[0].pieces[0].form, Hashed)
     assert form == normalise(wide, {})[0]
+
+
+def test_a_sum_over_equal_steps_is_written_out_however_long_it_is():
+    assert text(total(2 * K + I)) == "y[i0] = add(over 10000: x[i0 + 2*k0]) for 0 <= i0 < 2"
+    assert output(total(2 * K + I)) == output(total(19_998 - 2 * K + I))
+    assert output(total(2 * K + I)) != output(total(3 * K + I))
+    x = np.random.default_rng(0).normal(size=40_000)
+    for place, step in ((2 * K + I, 2), (3 * K + I, 3)):
+        wanted = [x[i : i + 10_000 * step : step].sum() for i in range(2)]
+        assert forms.value(output(total(place)), {"x": x}) == pytest.approx(wanted, rel=1e-12)
 
 
 def test_every_cell_its_own_number():

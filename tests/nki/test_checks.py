@@ -69,7 +69,7 @@ def test_what_is_right_has_no_problems(line: str) -> None:
         ("nisa.activation(dst=s, op=nl.add, data=s)", "operator", ()),
         ("nisa.memset(q, 0.5)", "literal-dtype", ()),
         ("nisa.tensor_copy(dst=s, src=p, dtype=nl.float32)", "argument", ()),
-        ("nisa.nc_matmul(dst=s[0:64, :], stationary=s, moving=s)", "memory", ()),
+        ("nisa.nc_matmul(dst=s[0:64, :], stationary=s, moving=s)", "tile-memory", ()),
         (
             "nisa.nc_matmul(dst=p[0:64, :], stationary=h, moving=s)",
             "contraction-mismatch",

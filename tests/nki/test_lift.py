@@ -11,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migrate.ir.evaluate import evaluate
-from migrate.ir.nodes import Fold, Guard, Kernel, Load, Opaque, Parallel, Reduce, Space, walk
+from migrate.ir.nodes import (
+    AxisKind,
+    Fold,
+    Guard,
+    Kernel,
+    Load,
+    Opaque,
+    Parallel,
+    Reduce,
+    Space,
+    walk,
+)
 from migrate.ir.reals import Reals
 from migrate.ir.text import render
 from migrate.ir.validate import problems
@@ -38,16 +49,16 @@ def normal(*shape: int, dtype: Any = np.float32) -> Any:
     return RNG.normal(size=shape).astype(dtype)
 
 
-def lifted(text: str, name: str = "k", **args: Any) -> Kernel:
+def lifted(text: str, name: str = "k", grid: tuple[int, ...] = (), **args: Any) -> Kernel:
     """The IR, checked to be well formed and to agree with a run."""
     arrays = {n: a for n, a in args.items() if isinstance(a, np.ndarray)}
     plain = {n: a for n, a in args.items() if n not in arrays}
     specs = {n: tensor(n, *a.shape, dtype=DType.of(a.dtype)) for n, a in arrays.items()}
-    found = lift(module(text), name, {**specs, **plain})
+    found = lift(module(text), name, {**specs, **plain}, grid=grid)
     assert found.kernel is not None, found.specialization.events
     assert problems(found.kernel) == ()
     domain = Bounded()
-    run = simulate(module(text), name, args, domain=domain)
+    run = simulate(module(text), name, args, domain=domain, grid=grid)
     assert run.complete, (run.happenings, run.specialization.events)
     sizes = {f"{n}{k}": size for n, a in arrays.items() for k, size in enumerate(a.shape)}
     reals = {n: a.astype(np.float64) for n, a in arrays.items()}
@@ -685,3 +696,104 @@ def k(x, shift):
     assert shown[0][:4] == ["top", "edge", "i * STEP", "shift"]
     assert shown[0][4:] == [header, "4"]
     assert shown[1] == ["0", "1"]
+
+
+GRID = """
+n, c = x.shape
+y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+rows = n // nl.num_programs(0)
+top = nl.program_id(0) * rows
+for i in range(rows):
+    t = nl.ndarray((1, c), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x[top + i : top + i + 1, :])
+    if nl.program_id(axis=0) == 1:
+        nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=3.0)
+    nisa.dma_copy(dst=y[top + i : top + i + 1, :], src=t)
+return y
+"""
+
+
+def test_programs_of_a_grid_are_a_loop_around_the_kernel() -> None:
+    found = lifted(kernel(GRID), grid=(2,), x=normal(6, 3))
+    axes = [op.axes[0] for op in walk(found.body) if isinstance(op, Parallel)]
+    assert (axes[0].name, axes[0].kind) == ("program", AxisKind.GRID)
+    assert str(axes[0].extent) == "2"
+    assert loops(lifted(kernel(GRID), x=normal(6, 3))) == ["parallel i"]
+
+
+def test_a_grid_may_have_several_axes() -> None:
+    text = kernel(
+        """
+y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+t = nl.ndarray((1, 1), dtype=x.dtype, buffer=nl.sbuf)
+i, j = nl.program_id(0), nl.program_id(1)
+nisa.dma_copy(dst=t, src=x[i : i + 1, j : j + 1])
+nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=float(nl.program_ndim()))
+nisa.dma_copy(dst=y[i : i + 1, j : j + 1], src=t)
+return y
+"""
+    )
+    lifted(text, grid=(2, 3), x=normal(2, 3))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return nl.ndarray((nl.program_id(0) + 1, 2), dtype=x.dtype, buffer=nl.shared_hbm)",
+        "return nl.ndarray((2, 2), dtype=x.dtype, buffer=nl.hbm)",
+        "return nl.ndarray((2, nl.program_id(1)), dtype=x.dtype, buffer=nl.shared_hbm)",
+    ],
+)
+def test_programs_that_do_not_fit_together_are_a_gap(body: str) -> None:
+    found = lift(module(kernel(body)), "k", {"x": tensor("x", 2)}, grid=(2,))
+    assert [event.kind for event in found.specialization.events] == ["unsupported"]
+    assert not found.specialization.complete
+
+
+def test_tiles_made_in_a_loop_can_be_returned() -> None:
+    found = lifted(
+        kernel(
+            """
+n, c = x.shape
+tiles = []
+for i in range(0, n, 2):
+    rows = min(2, n - i)
+    t = nl.ndarray((rows, c), dtype=x.dtype, buffer=nl.hbm)
+    nisa.dma_copy(dst=t, src=x[i : i + rows, :])
+    tiles.append(t)
+return tiles[0], tiles[-1], tiles[1][:, 1:2], t.reshape((rows * c,))
+"""
+        ),
+        x=normal(5, 3),
+    )
+    assert [output.position for output in found.outputs] == [0, 1, 2, 3]
+
+
+def test_tiles_of_a_list_that_change_size_are_reshaped_each_by_its_own() -> None:
+    lifted(
+        kernel(
+            """
+n, c = x.shape
+y = nl.ndarray((c, n), dtype=x.dtype, buffer=nl.shared_hbm)
+tiles = []
+for i in range(0, n, 4):
+    rows = min(4, n - i)
+    t = nl.ndarray((c, 2, rows // 2), dtype=x.dtype, buffer=nl.sbuf)
+    for p in range(c):
+        nisa.dma_copy(dst=t[p : p + 1].reshape((1, rows)), src=x[i : i + rows, p : p + 1])
+    tiles.append(t)
+for j in range(len(tiles)):
+    width = min(4, n - j * 4)
+    nisa.dma_copy(dst=y[:, j * 4 : j * 4 + width], src=tiles[j].reshape((c, width)))
+return y
+"""
+        ),
+        x=normal(10, 3),
+    )
+
+
+@pytest.mark.parametrize("rows", [16, 32])
+def test_a_sum_of_no_rows_is_no_gap(rows: int) -> None:
+    text = TILED_MATMUL.replace("(m + tm - 1) // tm", "m // tm + 1")
+    found = lifted(text, lhs=normal(16, rows), rhs=normal(16, 33), tm=16, tn=32, tk=8)
+    assert not any(isinstance(op, Opaque) for op in walk(found.body))

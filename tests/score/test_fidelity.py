@@ -61,9 +61,17 @@ def test_nothing_lost_is_100():
 )
 def test_too_little_understood_is_no_number(constructs, coverage):
     finding = found("f1", effect="slow", severity="warning")
-    total, (same,) = scored(constructs, (finding,), (PASSED,), "undetermined", coverage)
+    total, (same,) = scored(constructs, (finding,), (PASSED,), "faithful", coverage)
     assert total == Score()
     assert same.points == 0.0
+
+
+def test_an_undetermined_pair_has_no_number():
+    finding = found("f1", effect="slow", severity="warning")
+    total, (same,) = scored(RIGHT, (finding,), (PASSED,), "undetermined", FULL)
+    assert total == Score()
+    assert same.points == 0.0
+    assert scored(RIGHT, (finding,), (PASSED,), "faithful", FULL)[0].fidelity is not None
 
 
 def test_what_is_unknown_leaves_the_denominator():

@@ -135,6 +135,8 @@ class Expressions(Memory):
             raise self.not_lifted(f"the value of {variable.name} is not known", span)
         if isinstance(found, Unknown):
             raise self.not_lifted(found.reason, span)
+        if isinstance(found, Unset) and isinstance(variable.type, Scalar):
+            return Data(self.unwritten(variable.type, span))
         return from_here(found, self.at(span))
 
     def _opaque(self, node: ast.OpaqueExpression) -> Symbolic:

@@ -121,7 +121,7 @@ class Loops(Branches):
         arrays = sorted(self._stored_in(statement, trip, axis))
         carried = self._carried(statement, trip, entry)
         initial = {
-            key: self._scalars(entry.variables[key], kind, statement.head)
+            key: self._scalars(entry.variables[key], kind, statement.head, first=True)
             for key, kind in carried.items()
         }
         inside = {
@@ -228,12 +228,20 @@ class Loops(Branches):
                 raise self.not_lifted("a pointer that moves irregularly in a loop", statement.head)
         return found
 
-    def _scalars(self, symbolic: Symbolic, kind: Scalar | Vector, span: Span) -> list[Value]:
-        """A variable as the values it consists of."""
-        if isinstance(kind, Scalar):
-            return [self.value(symbolic, kind, span)]
-        items = symbolic.items if isinstance(symbolic, Parts) else (Unset(),) * kind.lanes
-        return [self.value(item, kind.element, span) for item in items]
+    def _scalars(
+        self, symbolic: Symbolic, kind: Scalar | Vector, span: Span, *, first: bool = False
+    ) -> list[Value]:
+        """A variable as the values it consists of; unset ones come from nowhere at `first`."""
+        element = kind if isinstance(kind, Scalar) else kind.element
+        items: tuple[Symbolic, ...] = (symbolic,)
+        if isinstance(kind, Vector):
+            items = symbolic.items if isinstance(symbolic, Parts) else (Unset(),) * kind.lanes
+        return [
+            self.unwritten(element, span)
+            if first and isinstance(item, Unset)
+            else self.value(item, element, span)
+            for item in items
+        ]
 
 
 def _packed(values: list[Value], kind: Scalar | Vector) -> Symbolic:

@@ -129,6 +129,11 @@ class Memory(Base):
             return Raw(scalar, tuple(items))
         return Parts(tuple(items)) if isinstance(kind, Vector) else items[0]
 
+    def unwritten(self, kind: Scalar, span: Span) -> Value:
+        """What a variable holds that nothing was assigned to: memory that nobody wrote."""
+        made = self.storage("unset", kind, Space.PRIVATE, (), span)
+        return self.value(self.load(Pointer(made, Number(Index.of(0))), kind, span), kind, span)
+
     def store(
         self, pointer: Pointer, value: Symbolic, kind: Type, span: Span, combine: str | None = None
     ) -> None:

@@ -1,0 +1,130 @@
+"""Operands of many expressions at once: their canonical order, and runs of like ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+Truths = NDArray[np.bool_]
+
+_AT_ONCE = 1 << 20
+"""Coordinates looked at in one go."""
+
+
+def ranked(skeletons: Numbers, rows: Numbers, table: Callable[[int], Numbers]) -> Numbers:
+    """Where each operand's coordinates stand among those of its skeleton."""
+    rank = np.zeros(skeletons.size, np.int64)
+    for number in np.unique(skeletons):
+        content = table(int(number))
+        if not content.shape[1]:
+            continue
+        chosen = skeletons == number
+        present = np.zeros(len(content), bool)
+        present[rows[chosen]] = True
+        distinct = np.flatnonzero(present)
+        order = np.lexsort(content[distinct].T[::-1])
+        position = np.empty(len(content), np.int64)
+        position[distinct[order]] = np.arange(distinct.size)
+        rank[chosen] = position[rows[chosen]]
+    return rank
+
+
+def sorted_by(parents: Numbers, standing: Numbers, powers: Numbers, rank: Numbers) -> Numbers:
+    """The canonical order: by parent, then skeleton, power and coordinates."""
+    if not parents.size:
+        return np.zeros(0, np.int64)
+    keys = [parents, standing, powers - powers.min(), rank]
+    spans = [int(key.max()) + 1 for key in keys]
+    total = 1
+    for span in spans:
+        total *= span
+    if total >= 1 << 62:
+        return np.lexsort(keys[::-1])
+    packed = keys[0]
+    for key, span in zip(keys[1:], spans[1:], strict=True):
+        packed = packed * span + key
+    return np.argsort(packed, kind="stable")
+
+
+def turned(
+    parents: Numbers, powers: Numbers, standing: Numbers, rank: Numbers, count: int
+) -> Truths:
+    """Which of `count` sums are the negation of the one that counts as positive.
+
+    Positive is a sum in which the parts of the first skeleton have more plus than minus;
+    if there are as many of either, the first of them has plus.
+    """
+    order = sorted_by(parents, standing, np.zeros_like(parents), rank)
+    parents, powers, standing = parents[order], powers[order], standing[order]
+    present, starts = np.unique(parents, return_index=True)
+    first = np.zeros(count, np.int64)
+    first[present] = standing[starts]
+    leading = standing == first[parents]
+    balance = np.zeros(count, np.int64)
+    np.add.at(balance, parents[leading], powers[leading])
+    decided = np.zeros(count, np.int64)
+    decided[present] = powers[starts]
+    return np.asarray(np.where(balance == 0, decided, balance) < 0)
+
+
+def alike(
+    parents: Numbers,
+    starts: Numbers,
+    lengths: Numbers,
+    skeletons: Numbers,
+    powers: Numbers,
+    more: Numbers,
+) -> list[Numbers]:
+    """Parents with the same sequence of (skeleton, power), and the same `more`."""
+    with np.errstate(over="ignore"):
+        sums = lengths.astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
+        sums = sums ^ (more + 1).astype(np.uint64) * np.uint64(0x9FB21C651E98DF25)
+        position = (np.arange(parents.size) - starts[parents]).astype(np.uint64)
+        mixed = (skeletons.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = mixed ^ (powers.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F))
+        mixed = mixed ^ mixed >> np.uint64(29)
+        mixed = (mixed + position * np.uint64(0x165667B19E3779F9)) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = mixed ^ mixed >> np.uint64(32)
+        np.add.at(sums, parents, mixed)
+    order = np.argsort(sums, kind="stable")
+    return list(np.split(order, np.flatnonzero(np.diff(sums[order])) + 1)) if order.size else []
+
+
+def runs(skeletons: Numbers, powers: Numbers) -> list[tuple[int, int, int]]:
+    """(skeleton, power, how many) of parts that follow each other."""
+    found: list[tuple[int, int, int]] = []
+    for skeleton, power in zip(skeletons.tolist(), powers.tolist(), strict=True):
+        if found and found[-1][:2] == (skeleton, power):
+            found[-1] = (skeleton, power, found[-1][2] + 1)
+        else:
+            found.append((skeleton, power, 1))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Regular:
+    """Of some runs: whether their coordinates go up by equal steps, and the first two rows."""
+
+    even: Truths
+    columns: Numbers
+    """Shape (runs, 2 * width)."""
+
+
+def regular(table: Numbers, rows: Numbers, begins: Numbers, count: int) -> Regular:
+    """Look at runs of `count` parts; run `i` has the coordinates `table[rows[begins[i] + k]]`."""
+    width = table.shape[1]
+    even = np.ones(begins.size, bool)
+    columns = np.empty((begins.size, 2, width), np.int64)
+    at_once = max(1, _AT_ONCE // max(1, count * width))
+    with np.errstate(over="ignore"):
+        for first in range(0, begins.size, at_once):
+            some = slice(first, first + at_once)
+            content = table[rows[begins[some, None] + np.arange(count)]]
+            columns[some] = content[:, :2]
+            steps = np.diff(content, axis=1)
+            even[some] = (steps == steps[:, :1]).all(axis=(1, 2))
+    return Regular(even, columns.reshape(begins.size, 2 * width))
