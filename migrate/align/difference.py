@@ -81,6 +81,11 @@ def _differences(
     def found(what: What) -> Difference:
         return Difference(what, cuda, nki, cuda_here, nki_here)
 
+    turned = _turned(cuda, nki)
+    if turned is not None:
+        yield found("sign")
+        yield from _differences(*turned, cuda_here, nki_here)
+        return
     match cuda, nki:
         case (Unknown(), _) | (_, Unknown()):
             yield found("unknown")
@@ -109,6 +114,26 @@ def _differences(
             yield found("operator")
         case _:
             yield found("expression")
+
+
+def _turned(cuda: Form, nki: Form) -> tuple[Form, Form] | None:
+    """Both without their sign, where one alone is negated and they are alike otherwise."""
+    minus = [_negated(form) for form in (cuda, nki)]
+    if (minus[0] is None) == (minus[1] is None):
+        return None
+    left, right = minus[0] or cuda, minus[1] or nki
+    match left, right:
+        case (Apply(operator=a), Apply(operator=b)) | (Combine(operator=a), Combine(operator=b)):
+            return (left, right) if a == b else None
+    return (left, right) if left == right else None
+
+
+def _negated(form: Form) -> Form | None:
+    """What a form is the negation of, if it is written as one."""
+    match form:
+        case Combine(operator="add", parts=(Part(form=inner, power=-1, count=1),)):
+            return inner
+    return None
 
 
 def _parts(

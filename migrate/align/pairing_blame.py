@@ -111,10 +111,7 @@ class _Sorter:
     def output(self, relation: Relation, output: OutputRelation) -> None:
         certain = output.status == "refuted"
         if output.status == "unknown" and not output.mismatches:
-            why = f"{output.name} hangs on something that was not understood"
-            if output.undefined:
-                why = f"the CUDA kernel leaves {output.undefined:,} elements of {output.name} open"
-            self.undecided[output.name] = why
+            self.undecided[output.name] = _open(output)
         left = _left_out(relation, output)
         for mismatch in output.mismatches:
             if mismatch.overwritten or (left.size and self.displaced(mismatch)):
@@ -339,6 +336,15 @@ class _Places:
         found = self.exact.get(span) or self.places.get(place(span), [])
         liked = [number for kind in kinds for number, own in found if own == kind]
         return next(iter((*liked, *(number for number, _ in found))), None)
+
+
+def _open(output: OutputRelation) -> str:
+    """Why an output without a difference is not decided."""
+    if output.undefined:
+        return f"what the CUDA kernel computes for {output.name} is not defined everywhere"
+    if not output.fits:
+        return f"{output.name} is missing, or has another shape"
+    return f"{output.name} hangs on something that was not understood"
 
 
 def _kinds(form: Form) -> tuple[str, ...]:

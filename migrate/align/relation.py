@@ -82,6 +82,8 @@ class OutputRelation:
     does not, and no other inputs tell them apart."""
     undefined: int = 0
     """Elements that the CUDA kernel leaves to chance."""
+    fits: bool = True
+    """Whether the NKI kernel gives this output, in the shape that is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ def _related(
     cuda_tensors = logical_tensors(binding, cuda, "cuda")
     shapes = {t.name: given_shape(binding, nki, t, nki_sizes) for t in binding.outputs}
     misshapen = frozenset(
-        t.name for t in binding.outputs if shapes[t.name] not in (None, binding.nki_shape(t))
+        t.name for t in binding.outputs if shapes[t.name] != binding.nki_shape(t)
     )
     nki_tensors = {
         buffer: tensor
@@ -214,7 +216,7 @@ def _output(
     fits: bool,
 ) -> OutputRelation:
     if differing is None:
-        return OutputRelation(tensor.name, tensor.shape, "unknown", 0.0, 0.0, (), None)
+        return OutputRelation(tensor.name, tensor.shape, "unknown", 0.0, 0.0, (), None, fits=fits)
     mismatches = tuple(_mismatches(tensor, cuda, nki, differing))
     total = max(tensor.size, 1)
     agreeing = 1.0 - (differing.size + chance.size) / total
@@ -238,6 +240,7 @@ def _output(
         witness,
         overflow,
         chance.size,
+        fits,
     )
 
 
@@ -291,8 +294,9 @@ def _mismatches(
         for mine, other, elements in parts:
             alone = len(parts) == 1
             count = group.size if alone else round(group.size * elements.size / sample.size)
+            cuda_writer = _writer(cuda, tensor.name, int(elements[0]))
             writer = _writer(nki, tensor.name, int(elements[0]))
-            parted = _written(differences(mine.form, other.form), writer)
+            parted = _written(mine.form, other.form, cuda_writer, writer)
             found.append(
                 Mismatch(
                     output=tensor.name,
@@ -300,7 +304,7 @@ def _mismatches(
                     count=count,
                     sampled=not alone and sample.size < group.size,
                     differences=parted,
-                    cuda_op=_writer(cuda, tensor.name, int(elements[0])),
+                    cuda_op=cuda_writer,
                     nki_op=writer,
                     reads=_reads(nki, parted, other),
                     likeness=similarity(mine.form, other.form),
@@ -314,11 +318,24 @@ def _mismatches(
     return found
 
 
-def _written(parted: tuple[Difference, ...], writer: Op | None) -> tuple[Difference, ...]:
-    """Differences as they are; an element that is written, with nothing in it, is not unwritten."""
+def _written(
+    cuda: Form, nki: Form, cuda_writer: Op | None, nki_writer: Op | None
+) -> tuple[Difference, ...]:
+    """How two forms differ, first of all in who writes the elements.
+
+    An element that one side alone writes is just that, whatever was in it before; one that is
+    written, with nothing in it, is not unwritten.
+    """
+    parted = differences(cuda, nki)
+    if any(difference.what == "unknown" for difference in parted):
+        return parted
+    if cuda_writer is not None and nki_writer is None:
+        return (Difference("unwritten", cuda, nki, None, None),)
+    if cuda_writer is None and nki_writer is not None:
+        return (Difference("extra-write", cuda, nki, None, None),)
     return tuple(
         replace(difference, what="unwritten-operand")
-        if difference.what == "unwritten" and writer is not None
+        if difference.what == "unwritten" and nki_writer is not None
         else difference
         for difference in parted
     )

@@ -129,7 +129,7 @@ def number_terms(numbers: Floats) -> Ids:
 def sizes(ids: Ids) -> Ids:
     """What a term and its negation have in common."""
     with np.errstate(over="ignore"):
-        return np.where(ids >> _TOP, _ZERO - ids, ids) & _SIZE
+        return np.asarray(np.where(ids >> _TOP, _ZERO - ids, ids) & _SIZE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +245,7 @@ class Hashes:
         scaled = self._scaled.known(size)
         if scaled is not None:
             scales = np.ones(ids.shape)
+            size = size.copy()
             scales[scaled], size[scaled] = self._scaled.rows(size[scaled])
         rest = self._product(size)
         known = self._literals.known(ids)

@@ -32,7 +32,7 @@ from migrate.ir.nodes import (
     Value,
 )
 from migrate.ir.predicate import Predicate, at_least, equal, less, negate
-from migrate.nki.accumulation import ADDS, EITHER, OVERWRITES
+from migrate.nki.accumulation import ADDS, EITHER, OVERWRITES, UNDECIDED
 from migrate.nki.errors import Unsupported
 from migrate.nki.positions import ONE, ZERO, Place, delinear, element_index, linear
 from migrate.nki.program import Program
@@ -313,6 +313,8 @@ class Builder:
         if bool((adds == OVERWRITES).all()):
             self.write(view, value)
             return
+        if bool((adds == UNDECIDED).any()):
+            raise Unsupported("a matmul into a tile that is summed, or inside its tensor, in part")
         if not bool((adds == ADDS).all()) and not self.starts_at_zero:
             raise Unsupported("a matmul that adds or overwrites depending on more than loops")
         old = self.convert(self.read(view), DType.FLOAT32)

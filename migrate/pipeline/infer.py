@@ -13,28 +13,22 @@ What stays open ends in a `SourceError` that says what to state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from migrate.budget import Budget, Exhausted
 from migrate.cuda.check import function
 from migrate.cuda.types import Pointer, Scalar
-from migrate.ir.index import Index
+from migrate.ir.index import Index, TooComplex
 from migrate.pipeline.infer_case import Guess, case_of
 from migrate.pipeline.infer_cuda import Subject, stated_for, subject
 from migrate.pipeline.infer_extents import Extents, factors
 from migrate.pipeline.infer_launch import usable
 from migrate.pipeline.infer_match import Array, layouts, match, orders, plain, transposed
+from migrate.pipeline.infer_positions import Sizing
 from migrate.pipeline.infer_signature import Parameter, float_literals, parameters
 from migrate.pipeline.infer_sizes import (
-    Frame,
     Sizes,
-    Tiles,
-    positions,
-    rounded,
-    small,
-    tiles_of,
-    tiles_of_kernel,
 )
 from migrate.pipeline.infer_trial import Outcome, Trials
 from migrate.pipeline.kernels import Pair
@@ -54,12 +48,6 @@ MAX_TURNS = 8
 ENOUGH = 2
 """Sizes at which a guess can be read but not proved before no more are tried."""
 
-MAX_LOOKS = 4
-"""Specialisations of the NKI kernel in search of its tiles."""
-
-SMALL = 96
-"""What a size without a tile of the NKI kernel is kept to where larger ones are refused."""
-
 
 def completed(pair: Pair, budget: Budget | None = None) -> Pair:
     """The pair with its case completed, and sentences on what was inferred.
@@ -70,7 +58,7 @@ def completed(pair: Pair, budget: Budget | None = None) -> Pair:
         return pair
     try:
         return _Inference(pair, budget if budget is not None else Budget()).pair_with_case()
-    except Exhausted as stop:
+    except (Exhausted, TooComplex) as stop:
         raise SourceError(
             f"{stop}; state the sizes, tensors and launch in a case",
             file=pair.case.file or pair.cuda_source.name,
@@ -112,6 +100,7 @@ class _Inference:
     def __init__(self, pair: Pair, budget: Budget) -> None:
         self.pair = pair
         self.trials = Trials(pair, budget)
+        self.sizing = Sizing(pair, self.trials)
         self.parameters = parameters(pair.module, pair.nki)
         self.found = subject(pair, self.trials.meter())
         self.told: list[str] = list(self.found.told)
@@ -136,7 +125,7 @@ class _Inference:
                 " compute the same"
             )
         self._tell(guess, outcome)
-        sizes = self._positions(guess, base)
+        sizes = self.sizing.chosen(guess, base, self.told)
         case = case_of(self.pair, guess, sizes)
         inferred = (*self.pair.inferred, *self.told)
         return replace(self.pair, case=case, launch=case.cuda.launch[0], inferred=inferred)
@@ -328,7 +317,7 @@ class _Inference:
         tried = 0
         for structure in self._structures(first):
             looked = 0
-            for base in self._bases(structure):
+            for base in self.sizing.bases(structure):
                 outcome = self.trials(structure, base)
                 yield outcome, base
                 if outcome.status == "assert":
@@ -352,17 +341,6 @@ class _Inference:
                 seen.append(made)
                 yield made
 
-    def _bases(self, guess: Guess) -> list[Sizes]:
-        """Sizes to try a guess at: those of the case, or small ones."""
-        stated = self.pair.case.runs()[0]
-        names = [name for name in guess.subject.sizes() if name not in stated]
-        if not names:
-            return [dict(stated)]
-        fixed = self._fixed(guess, self._frame(guess))
-        bases = small(names, self._frame(guess))
-        bases = [{**base, **fixed, **stated} for base in bases]
-        return bases or [positions(names, {}, {}, self._frame(guess), fixed)[0]]
-
     def _alternatives(self, outcome: Outcome) -> Iterator[Guess]:
         guess = outcome.guess
         stated = {tensor.cuda or tensor.name for tensor in self.pair.case.tensors}
@@ -379,121 +357,6 @@ class _Inference:
         if self.found.computes:
             for turned in transposed(free, guess.match, guess.layouts, MAX_TURNS):
                 yield replace(fresh, layouts=turned)
-
-    # -- sizes ------------------------------------------------------------------------
-
-    def _frame(self, guess: Guess) -> Frame:
-        shapes = tuple(a.extents for a in guess.subject.arrays if a.extents is not None)
-        return Frame(shapes, guess.subject.block, guess.subject.multiples)
-
-    def _fixed(self, guess: Guess, frame: Frame) -> dict[str, int]:
-        """The sizes that the host code gives, as far as they are small enough."""
-        names = guess.subject.sizes()
-        stated = self.pair.case.sizes
-        values = {n: v for n, v in guess.subject.values.items() if n in names and n not in stated}
-        while values:
-            ones = dict.fromkeys(names, 1)
-            within = replace(frame, multiples=())
-            loose = [name for name in values if name not in guess.subject.firm]
-            if within.admits({**ones, **values}) or not loose:
-                break
-            del values[max(loose, key=lambda name: values[name])]
-        return values
-
-    def _positions(self, guess: Guess, base: Sizes) -> dict[str, tuple[int, ...]]:
-        case = self.pair.case
-        names = [name for name in guess.subject.sizes() if name not in case.sizes]
-        if not names:
-            return {}
-        frame = self._frame(guess)
-        fixed = self._fixed(guess, frame)
-        if case.sizes:
-            return self._beside(names, base)
-        kernel = self.trials.cuda_kernel(guess, base)
-        others = tiles_of_kernel(kernel, guess.subject.grid) if kernel is not None else {}
-        tiles, wanted = self._tiled(guess, base, others, fixed)
-        kept: list[Sizes] = []
-        limits: dict[str, str] = {}
-        for sizes in wanted:
-            taken = self._taken(guess, sizes, tiles, frame, fixed, limits)
-            if taken is not None and taken not in kept:
-                kept.append(taken)
-        if not kept:
-            kept = [base]
-        cuts = sorted({t for name in names for t in tiles.get(name, ()) if t > 1})
-        about = f", around the tiles of {', '.join(map(str, cuts))}" if cuts else ""
-        shown = "; ".join(f"{n} = {', '.join(str(sizes[n]) for sizes in kept)}" for n in names)
-        given = [name for name in names if name in fixed]
-        source = f" ({', '.join(given)} as the launch has it)" if given else ""
-        self.told.append(f"sizes {shown}{about}{source}")
-        self.told += limits.values()
-        return {name: tuple(sizes[name] for sizes in kept) for name in names}
-
-    def _tiled(
-        self, guess: Guess, base: Sizes, others: Tiles, fixed: Mapping[str, int]
-    ) -> tuple[Tiles, list[Sizes]]:
-        """The tiles of the NKI kernel, and positions around them.
-
-        A loop over tiles that has nothing to do at small sizes shows itself at larger ones.
-        """
-        names = guess.subject.sizes()
-        tiles: dict[str, frozenset[int]] = {}
-        wanted = [base]
-        for _ in range(MAX_LOOKS):
-            _, expressions = self.trials.looked(guess, wanted[-1])
-            seen = tiles_of(expressions)
-            united = {n: tiles.get(n, frozenset()) | seen.get(n, frozenset()) for n in seen | tiles}
-            if united == tiles:
-                break
-            tiles = united
-            wanted = positions(names, tiles, others, self._frame(guess), fixed)
-        return tiles, wanted if tiles else positions(names, {}, others, self._frame(guess), fixed)
-
-    def _beside(self, names: Sequence[str], base: Sizes) -> dict[str, tuple[int, ...]]:
-        """Sizes beside those that the case states: one value, at every position."""
-        shown = ", ".join(f"{name} = {base[name]}" for name in names)
-        self.told.append(f"sizes {shown}: the case does not state them")
-        return {name: (base[name],) for name in names}
-
-    def _taken(
-        self,
-        guess: Guess,
-        sizes: Sizes,
-        tiles: Tiles,
-        frame: Frame,
-        fixed: Mapping[str, int],
-        limits: dict[str, str],
-    ) -> Sizes | None:
-        """The sizes, or those near them that the NKI kernel takes; `None` for neither.
-
-        What a kernel refuses in a size that it cuts into tiles is a fault, and shown as one.
-        """
-        outcome, _ = self.trials.looked(guess, sizes)
-        if outcome.status in ("read", "gap"):
-            return sizes
-        where = f"{outcome.span}: " if outcome.span is not None else ""
-        at = ", ".join(f"{name} = {value}" for name, value in sizes.items())
-        stops = f"at {at} the NKI kernel stops ({where}{outcome.message})"
-        if outcome.status == "assert" or outcome.message:
-            whole = rounded(sizes, tiles, frame, fixed)
-            if whole != sizes and frame.admits(whole):
-                again, _ = self.trials.looked(guess, whole)
-                if again.status == "read":
-                    limits.setdefault("whole", f"only whole tiles: {stops}")
-                    return whole
-        less = {
-            name: value if name in tiles or name in fixed else min(value, SMALL - 2 * i)
-            for i, (name, value) in enumerate(sizes.items())
-        }
-        if less != sizes and frame.admits(less):
-            again, _ = self.trials.looked(guess, less)
-            if again.status == "read":
-                limits.setdefault("less", f"no larger sizes: {stops}")
-                return less
-        if outcome.status == "assert":
-            limits.setdefault(at, f"other sizes than {at}: {stops}")
-            return None
-        return sizes
 
     # -- what is said -------------------------------------------------------------------
 

@@ -93,15 +93,20 @@ def _tensor(array: Array, guess: Guess, pair: Pair) -> Tensor:
 
 
 def _scalars(guess: Guess, case: Case) -> tuple[Scalar, ...]:
-    found = list(case.scalars)
-    stated = {scalar.cuda for scalar in found}
-    stated_nki = {scalar.nki for scalar in found}
     subject, matched = guess.subject, guess.match.scalars
+    stated = {scalar.cuda for scalar in case.scalars}
+    stated_nki = {scalar.nki for scalar in case.scalars}
 
     def nki(name: str) -> str | None:
         given = matched.get(name)
         return None if given in stated_nki else given
 
+    found = [
+        msgspec.structs.replace(scalar, nki=nki(scalar.cuda))
+        if scalar.cuda is not None and scalar.nki is None
+        else scalar
+        for scalar in case.scalars
+    ]
     for name, index in subject.integers.items():
         if name not in stated:
             value = integer(index.substitute(guess.constants))

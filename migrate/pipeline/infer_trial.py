@@ -84,6 +84,8 @@ class Trials:
             if stop.kind in ("seconds", "cancelled"):
                 raise
             return Outcome("gap", guess, str(stop))
+        except LayoutError as error:
+            return Outcome("error", guess, str(error))
 
     def _tried(self, guess: Guess, sizes: Mapping[str, int], meter: Meter) -> Outcome:
         case = case_of(self.pair, guess, {name: (value,) for name, value in sizes.items()})
@@ -98,8 +100,6 @@ class Trials:
             return Outcome("gap", guess, gap.reason, gap.origin.span if gap.origin else None)
         except SourceError as error:
             return Outcome("error", guess, error.message)
-        except LayoutError as error:
-            return Outcome("error", guess, str(error))
         stop = _stopped(found.specialization)
         if stop is not None:
             status, message, span = stop

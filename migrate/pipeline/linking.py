@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from migrate.results import Construct, Finding, Side
+from migrate.results import Construct, ConstructKind, Finding, Side
 from migrate.rules.registry import BY_ID
 from migrate.source import Span
 
@@ -45,6 +45,9 @@ def _about(construct: Construct, found: Sequence[Finding]) -> list[Finding]:
     if construct.verdict not in _LOST or any(_explains(f, construct) for f in here):
         return here
     likely = [f for f in found if f not in here and _explains(f, construct)]
+    if construct.verdict == "missing" and not likely:
+        # What nothing is written from is not needed: the lack of the result explains the rest.
+        likely = [f for f in found if _is_about(f, "output-store")]
     near = [f for f in likely if any(_inside(construct, r.side, r.span) for r in f.related)]
     # In the order of the findings, which is the gravest first.
     chosen = {id(f) for f in (*here, *(near or likely))}
@@ -52,8 +55,12 @@ def _about(construct: Construct, found: Sequence[Finding]) -> list[Finding]:
 
 
 def _explains(finding: Finding, construct: Construct) -> bool:
+    return _is_about(finding, construct.kind)
+
+
+def _is_about(finding: Finding, kind: ConstructKind) -> bool:
     rule = BY_ID.get(finding.rule)
-    return rule is not None and construct.kind in rule.about
+    return rule is not None and kind in rule.about
 
 
 def _inside(construct: Construct, side: Side, span: Span) -> bool:

@@ -104,28 +104,32 @@ def _lift_cuda(program: Any, name: str, case: Case) -> Kernel:
 
 def _nki_documents(source: Source, name: str | None, case: Case) -> tuple[LiftedKernel, ...]:
     from migrate.align.binding import bind
+    from migrate.pipeline.infer_alone import alone
     from migrate.pipeline.sides import nki_kernel_at
 
     module = parse_nki(source)
     chosen = (nki_kernel(module, name),) if name is not None else module.kernels
     if not chosen:
         raise SourceError("has no NKI kernel (no function with @nki.jit)", file=source.name)
-    if not case.tensors:
-        reason = "an NKI kernel is read at concrete sizes; state them in a case (--case)"
-        return tuple(_unread(kernel.name, kernel.span, reason) for kernel in chosen)
-    binding = bind(case, case.runs()[0])
     documents = []
     for kernel in chosen:
         meter = Meter(Budget(), f"reading {kernel.name}")
         try:
-            found = nki_kernel_at(module, kernel.name, case, binding, meter)
+            stated = case if case.tensors else alone(module, kernel, meter)
+            if stated is None:
+                reason = "an NKI kernel is read at concrete sizes; state them in a case (--case)"
+                documents.append(_unread(kernel.name, kernel.span, reason))
+                continue
+            binding = bind(stated, stated.runs()[0])
+            found = nki_kernel_at(module, kernel.name, stated, binding, meter)
         except (SourceError, Exhausted) as reason_:
             documents.append(_unread(kernel.name, kernel.span, str(reason_)))
             continue
         if found.kernel is None:
             documents.append(_unread(kernel.name, kernel.span, "; ".join(found.reasons)))
         else:
-            documents.append(_document(found.kernel))
+            chosen_sizes = binding.sizes if stated is not case else {}
+            documents.append(_document(found.kernel, chosen_sizes))
     return tuple(documents)
 
 
@@ -143,7 +147,10 @@ def _unread(name: str, span: Span, reason: str) -> LiftedKernel:
     )
 
 
-def _document(kernel: Kernel) -> LiftedKernel:
+def _document(kernel: Kernel, chosen: Mapping[str, int] | None = None) -> LiftedKernel:
+    """What was read of a kernel; sizes that nobody stated (`chosen`) are shown with it."""
+    values = chosen or {}
+
     return LiftedKernel(
         name=kernel.name,
         span=kernel.span,
@@ -155,7 +162,7 @@ def _document(kernel: Kernel) -> LiftedKernel:
                 name=buffer.name,
                 type=buffer.dtype.value,
                 role="scalar" if not buffer.shape else _role(buffer.role),
-                shape=tuple(map(str, buffer.shape)),
+                shape=tuple(_extent(extent, values) for extent in buffer.shape),
             )
             for buffer in kernel.buffers
             if buffer.role != "scratch"
@@ -174,6 +181,11 @@ def _document(kernel: Kernel) -> LiftedKernel:
         ),
         ir=tuple(_ops(kernel.body, 0)),
     )
+
+
+def _extent(extent: Index, chosen: Mapping[str, int]) -> str:
+    text = str(extent)
+    return f"{text} = {chosen[text]}" if text in chosen else text
 
 
 def _role(role: str) -> Any:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from migrate.align.relation import Mismatch, Relation
-from migrate.ir.nodes import Axis, AxisKind, Kernel, Store
-from migrate.rules.places import Placed, sources, stores
+from migrate.ir.index import Index
+from migrate.ir.nodes import Axis, AxisKind, Kernel, Load, Store
+from migrate.rules.places import Placed, sources, stores, transfers
 from migrate.rules.rule import Reading
 from migrate.source import Span
 
@@ -40,7 +41,7 @@ def blamed(reading: Reading, relation: Relation, mismatch: Mismatch) -> Blame:
     sizes = dict(kernel.computed_at or ())
     near = _nearest(relation, mismatch, placed)
     others = tuple(dict.fromkeys((near.op.span, *sources(near))))
-    strided = _stride(near, sizes)
+    strided = _stride(near, sizes, kernel)
     if strided is not None:
         return Blame(strided[0], others, strided[1])
     grown = _loop(near, sizes, int(mismatch.elements[0]), kernel)
@@ -71,7 +72,7 @@ def overwriting(reading: Reading, mismatch: Mismatch) -> Blame:
         for placed in stores(kernel, op.into.buffer):
             if placed.op is op:
                 others = tuple(dict.fromkeys((op.span, *sources(placed))))
-                strided = _stride(placed, dict(kernel.computed_at or ()), gaps=False)
+                strided = _stride(placed, dict(kernel.computed_at or ()), kernel, gaps=False)
                 if strided is not None:
                     return Blame(strided[0], others, strided[1])
                 return Blame(op.span, others)
@@ -110,7 +111,7 @@ def _flat(placed: Placed, kernel_shape: tuple[int, ...], values: Mapping[str, An
 
 
 def _stride(
-    placed: Placed, sizes: Mapping[str, int], *, gaps: bool = True
+    placed: Placed, sizes: Mapping[str, int], kernel: Kernel, *, gaps: bool = True
 ) -> tuple[Span, str] | None:
     """Tiles that overlap, or leave `gaps`: the step from one to the next is not their length."""
     if not isinstance(placed.op, Store) or len(placed.op.index) != 1:
@@ -124,10 +125,12 @@ def _stride(
     if int(axis.extent.evaluate(values)) < 2:
         return None
     (index,) = placed.op.index
-    step = int(index.evaluate({**values, axis.name: 1})) - int(index.evaluate(values))
-    length = _length(within, index, values)
+    step, length = _advance(index, placed.axes, axis, values)
     if gaps and step > length:
         reason = f": each tile holds {length:,} elements, but the next starts {step:,} further on"
+        if _whole(kernel, axis, values):
+            # What is read goes from tile to tile without gaps: the store is what is short.
+            return placed.op.span, reason
         return axis.span, reason
     if step == 0:
         reason = ": every tile is written to the same place"
@@ -139,6 +142,26 @@ def _stride(
         own = placed.op.sources
         return (own[0] if own else placed.op.span), reason
     return None
+
+
+def _advance(
+    index: Index, axes: tuple[Axis, ...], axis: Axis, values: dict[str, Any]
+) -> tuple[int, int]:
+    """How far an access moves from one tile to the next, and how long a tile is."""
+    within = [inner for inner in axes if inner.kind not in _TILE_KINDS]
+    step = int(index.evaluate({**values, axis.name: 1})) - int(index.evaluate(values))
+    return step, _length(within, index, values)
+
+
+def _whole(kernel: Kernel, axis: Axis, values: dict[str, Any]) -> bool:
+    """Whether all that is read in a loop over tiles is read from end to end."""
+    found = [
+        _advance(placed.op.index[0], placed.axes, axis, {**values, **dict.fromkeys(names, 0)})
+        for placed in transfers(kernel)
+        if axis in placed.axes and isinstance(placed.op, Load) and len(placed.op.index) == 1
+        for names in [[outer.name for outer in placed.axes]]
+    ]
+    return bool(found) and all(step == length for step, length in found)
 
 
 def _length(within: list[Axis], index: Any, values: dict[str, Any]) -> int:

@@ -25,30 +25,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from migrate.rules.places import at
+from migrate.ir.evaluate import Trouble
+from migrate.rules.places import at, related
 from migrate.rules.rule import REFERENCE, Draft, Evidence, Rule
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
-    told: set[tuple[int, int]] = set()
+    told: set[int] = set()
     for relation in evidence.relations:
+        lines: dict[int, list[Trouble]] = {}
         for trouble in relation.cuda_trouble:
             if trouble.kind == "out-of-range":
-                told.add((trouble.span.start_line, trouble.span.start_column))
-                cell, size = trouble.example
-                noun = "access" if trouble.count == 1 else "accesses"
-                yield Draft(
-                    message=(
-                        f"the CUDA kernel itself makes {trouble.count:,} {noun} outside"
-                        f" {trouble.buffer} (element {cell:,} of {size:,}) at"
-                        f" {at(relation.sizes.items())}"
-                    ),
-                    side="cuda",
-                    span=trouble.span,
-                )
+                lines.setdefault(trouble.span.start_line, []).append(trouble)
+        for line, found in lines.items():
+            # Accesses of one line, with the same index, are one mistake.
+            told.add(line)
+            first = found[0]
+            cell, size = first.example
+            names = ", ".join(dict.fromkeys(trouble.buffer for trouble in found))
+            noun = "access" if first.count == 1 else "accesses"
+            yield Draft(
+                message=(
+                    f"the CUDA kernel itself makes {first.count:,} {noun} outside {names}"
+                    f" (element {cell:,} of {size:,} is one) at {at(relation.sizes.items())}"
+                ),
+                side="cuda",
+                span=first.span,
+                related=related("cuda", (trouble.span for trouble in found[1:])),
+            )
     for problem in evidence.problems:
-        place = (problem.span.start_line, problem.span.start_column)
-        if problem.code == f"{REFERENCE}out-of-bounds" and place not in told:
+        if problem.code == f"{REFERENCE}out-of-bounds" and problem.span.start_line not in told:
             yield Draft(
                 message=(
                     f"the CUDA kernel itself stops in a run at {at(problem.sizes.items())}:"

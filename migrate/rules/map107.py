@@ -48,5 +48,5 @@ RULE = Rule(
     "error",
     "wrong",
     check,
-    about=("elementwise", "reduction", "contraction", "special-function"),
+    about=("elementwise", "reduction", "contraction", "special-function", "constant"),
 )

@@ -33,13 +33,17 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         return  # what differs is told by the mapping rules, at its place
     for run in evidence.runs:
         for output in run.outputs:
-            if output.status == "fail":
+            # Without a first mismatch there was nothing to compare, which MAP112 and 113 tell.
+            if output.status == "fail" and output.first_mismatch is not None:
+                place = ", ".join(map(str, output.first_mismatch))
+                error = ""
+                if output.max_abs is not None and output.allowed is not None:
+                    error = f"; largest error {output.max_abs:.3g}, allowed {output.allowed:.3g}"
                 yield Draft(
                     message=(
                         f"{output.mismatched:,} of {output.elements:,} elements of {output.name}"
                         f" are wrong in a run at {at(run.sizes.items())} with"
-                        f" {run.inputs.family} inputs (the first is {output.first_mismatch};"
-                        f" largest error {output.max_abs}, allowed {output.allowed})"
+                        f" {run.inputs.family} inputs ({output.name}[{place}] is the first{error})"
                     ),
                     side="nki",
                     span=kernel.span,

@@ -46,6 +46,16 @@ def stores(kernel: Kernel, output: str) -> tuple[Placed, ...]:
     )
 
 
+def transfers(kernel: Kernel) -> tuple[Placed, ...]:
+    """The ops that read what the kernel was given, with the axes around them."""
+    given = {buffer.name for buffer in kernel.buffers if buffer.role in {"in", "inout"}}
+    return tuple(
+        placed
+        for placed in _placed(kernel.body, ())
+        if isinstance(placed.op, Load) and placed.op.source.buffer in given
+    )
+
+
 def _placed(block: Block, axes: tuple[Axis, ...]) -> Iterator[Placed]:
     for op in block:
         yield Placed(op, axes)

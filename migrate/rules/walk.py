@@ -138,12 +138,13 @@ def _worded(form: Form, difference: Difference, mismatch: Mismatch, relation: Re
     shape = output_of(relation, mismatch).shape
     first = int(mismatch.elements[0])
     cell = np.array(np.unravel_index(first, shape) if shape else (), np.int64).reshape(1, -1)
-    counts = next(
-        place.listed.shape[1:]
-        for side in (form, other)
-        for place in side.index
-        if isinstance(place, Table)
-    )
+    # Of elements in equal steps a table has two; more are not needed to name one.
+    tables = [
+        p.listed.shape[1:] for side in (form, other) for p in side.index if isinstance(p, Table)
+    ]
+    if len({len(shape) for shape in tables}) > 1:
+        return said(form)
+    counts = tuple(map(max, zip(*tables, strict=True)))
     mine, theirs = _elements(form, cell, counts), _elements(other, cell, counts)
     alone = Counter(mine) - Counter(theirs)
     chosen = min(alone) if alone else mine[0]
@@ -157,7 +158,7 @@ def _elements(
     columns = []
     for place in form.index:
         if isinstance(place, Table):
-            columns.append(place.listed[0].reshape(-1))
+            columns.append(place.numbers(cell, counts)[0].reshape(-1))
         else:
             used = counts[: len(place.counters)]
             numbers = place.numbers(cell, used)[0]

@@ -248,7 +248,7 @@ UNARY = ("negate", "exp", "sqrt", "tanh", "abs", "square", "sigmoid", "silu", "r
 BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 EXACT = frozenset({"negate", "abs", "square", "relu", *BINARY}) - {"divide"}
 REDUCTIONS = ("add", "multiply", "maximum", "minimum")
-NUMBERS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0)
+NUMBERS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, -1.0, -0.5)
 
 
 @st.composite
@@ -724,6 +724,10 @@ class _Lowering:
                 return self.map(block, "multiply", self.map(block, "reciprocal", args[1]), args[0])
             case "square":
                 return self.map(block, "multiply", args[0], args[0])
+            case "negate":
+                return self.map(block, "multiply", args[0], self.number(block, -1.0))
+            case "multiply":
+                return self.scaled(block, *args)
             case "relu":
                 return self.map(block, "maximum", self.number(block, 0.0), args[0])
             case "silu":
@@ -735,6 +739,16 @@ class _Lowering:
             case "maximum" | "minimum":
                 return self.map(block, f"{operator}_number", *args)
         return self.map(block, operator, *args)
+
+    def scaled(self, block: _Block, one: Value, other: Value) -> Value:
+        """A product with signs and numbers put in and taken out again."""
+        number = self.pick(-1.0, -2.0, 0.5, 4.0)
+        one = self.map(block, "multiply", one, self.number(block, number))
+        other = self.map(block, "multiply", self.number(block, 1.0 / number), other)
+        if self.pick(False, True):
+            negated = self.map(block, "multiply", self.map(block, "negate", one), other)
+            return self.map(block, "negate", negated)
+        return self.map(block, "multiply", one, other)
 
     # -- reductions ---------------------------------------------------------------------
 

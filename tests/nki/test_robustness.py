@@ -35,7 +35,7 @@ from tests.nki.kernels import TILED_MATMUL, tensor
 SAMPLES = Path(__file__).parents[2] / "samples"
 BUDGET = Budget(steps=300_000, bytes=64 * 1024**2, seconds=30)
 SMALL = {"pmax": 8, "gemm_stationary_fmax": 6, "gemm_moving_fmax": 10}
-MUTANTS = 60
+MUTANTS = 40
 
 Shapes = dict[str, tuple[int, ...]]
 

@@ -97,7 +97,7 @@ def test_without_a_launch_the_guard_says_how_many_blocks() -> None:
 
 def test_a_block_that_nothing_tells() -> None:
     cuda = "__global__ void k(float* x) { x[threadIdx.x] += 1.0f; }"
-    with pytest.raises(SourceError, match="how many threads a block has .* state grid and block"):
+    with pytest.raises(SourceError, match=r"how many threads a block has .* state grid and block"):
         inferred(cuda, COPY_NKI)
 
 
@@ -110,6 +110,13 @@ def test_a_row_a_block_without_a_launch() -> None:
     cuda = ROWS.split("void run")[0].replace(", int THREADS", "").replace("THREADS", "blockDim.x")
     case = inferred(cuda, ROWS_NKI).case
     assert tensor(case, "x").shape == ("grid_x", "D")
+
+
+def test_of_several_launches_the_first_is_taken() -> None:
+    launch = LAUNCH + LAUNCH.replace("run", "again").replace("128", "64")
+    pair = inferred(VECTOR + launch, VECTOR_NKI)
+    assert pair.launch.block == (128, 1, 1)
+    assert any(", the first of 2" in told for told in pair.inferred)
 
 
 def test_sizes_that_the_host_code_fixes() -> None:
@@ -179,7 +186,7 @@ def test_names_may_say_where_an_array_lives(name: str) -> None:
 
 
 def test_too_few_parameters() -> None:
-    with pytest.raises(SourceError, match=r"reads 2 tensors \(x, y\).* takes 1 tensor"):
+    with pytest.raises(SourceError, match=r"reads 1 tensor \(y\), for which .* takes no tensor"):
         inferred(VECTOR, COPY_NKI)
 
 
@@ -266,7 +273,7 @@ def test_a_transposition_is_no_layout() -> None:
 
 def test_a_shape_that_data_decides() -> None:
     cuda = VECTOR.replace("const float* y", "const int* y").replace("x[i] - y[i]", "x[y[i]]")
-    with pytest.raises(SourceError, match="the shape of x is not known .*data decides"):
+    with pytest.raises(SourceError, match=r"the shape of x is not known .*data decides"):
         inferred(cuda, VECTOR_NKI)
 
 
