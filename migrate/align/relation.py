@@ -32,7 +32,7 @@ from migrate.ir.evaluate import Trouble
 from migrate.ir.forms import Element, Form, Missing, Piece, Table, Unknown, walk
 from migrate.ir.nodes import Kernel, Op
 from migrate.ir.normal import Meaning, Tensor, meaning
-from migrate.results import Witness
+from migrate.results import Side, Witness
 from migrate.source import Span
 
 Status: TypeAlias = Literal["proved", "refuted", "unknown"]
@@ -138,11 +138,10 @@ def _related(
     nki_sizes: Mapping[str, int],
     meter: Meter,
 ) -> Relation:
+    cuda, nki = _as_given(cuda, binding, "cuda"), _as_given(nki, binding, "nki")
     cuda_tensors = logical_tensors(binding, cuda, "cuda")
     shapes = {t.name: given_shape(binding, nki, t, nki_sizes) for t in binding.outputs}
-    misshapen = frozenset(
-        t.name for t in binding.outputs if shapes[t.name] != binding.nki_shape(t)
-    )
+    misshapen = frozenset(t.name for t in binding.outputs if shapes[t.name] != binding.nki_shape(t))
     nki_tensors = {
         buffer: tensor
         for buffer, tensor in logical_tensors(binding, nki, "nki").items()
@@ -197,6 +196,16 @@ def _related(
         nki_stores=nki_means.evaluation.stores,
         nki_writers=nki_means.writers,
     )
+
+
+def _as_given(kernel: Kernel, binding: Binding, side: Side) -> Kernel:
+    """The kernel with no more content in its buffers than it is given: an `out` has none."""
+    empty = {t.cuda if side == "cuda" else t.nki for t in binding.tensors if t.role == "out"}
+    buffers = tuple(
+        replace(buffer, role="out") if buffer.role == "inout" and buffer.name in empty else buffer
+        for buffer in kernel.buffers
+    )
+    return kernel if buffers == kernel.buffers else replace(kernel, buffers=buffers)
 
 
 def _holds(tensor: Tensor, shape: tuple[int, ...] | None) -> bool:
@@ -281,7 +290,9 @@ def _mismatches(
     tensor: BoundTensor, cuda: Meaning, nki: Meaning, differing: NDArray[np.int64]
 ) -> list[Mismatch]:
     """Differing elements, grouped by who wrote them and by the shapes of both expressions."""
-    groups = _groups(tensor.name, cuda, nki, differing)
+    wanted = cuda.terms[tensor.name].reshape(-1)[differing]
+    once_right = nki.once_held(tensor.name, differing, wanted)
+    groups = _groups(tensor.name, cuda, nki, differing, once_right)
     samples = [_sample(group, _FEW) for group in groups]
     if not groups:
         return []
@@ -308,11 +319,7 @@ def _mismatches(
                     nki_op=writer,
                     reads=_reads(nki, parted, other),
                     likeness=similarity(mine.form, other.form),
-                    overwritten=nki.once_held(
-                        tensor.name,
-                        elements,
-                        cuda.terms[tensor.name].reshape(-1)[elements],
-                    ),
+                    overwritten=bool(once_right[np.searchsorted(differing, elements[0])]),
                 )
             )
     return found
@@ -342,14 +349,19 @@ def _written(
 
 
 def _groups(
-    output: str, cuda: Meaning, nki: Meaning, differing: NDArray[np.int64]
+    output: str,
+    cuda: Meaning,
+    nki: Meaning,
+    differing: NDArray[np.int64],
+    once_right: NDArray[np.bool_],
 ) -> list[NDArray[np.int64]]:
-    """Elements that the same ops of both sides wrote last (or none did)."""
+    """Elements that the same ops of both sides wrote last (or none did), over the same past."""
     if not differing.size:
         return []
     left = cuda.writers[output].reshape(-1)[differing]
     right = nki.writers[output].reshape(-1)[differing]
     keys = left.astype(np.int64) * (int(right.max()) + 2) + right + 1
+    keys = 2 * keys + once_right
     order = np.argsort(keys, kind="stable")
     bounds = np.flatnonzero(np.diff(keys[order])) + 1
     groups = [differing[part] for part in np.split(order, bounds)]

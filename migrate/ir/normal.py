@@ -37,7 +37,7 @@ from migrate.ir.needed import needed
 from migrate.ir.nodes import Kernel, Op
 from migrate.ir.reader import Reader
 from migrate.ir.rings import element_terms
-from migrate.ir.terms import Terms
+from migrate.ir.terms import Leaves, Terms
 
 Numbers = NDArray[np.int64]
 
@@ -98,11 +98,7 @@ def meaning(
     """
     meter = meter or Meter(Budget(), "normalising")
     bound = dict(tensors) if tensors is not None else identity_tensors(kernel, sizes)
-    content = {
-        buffer.name: (bound[buffer.name].name, bound[buffer.name].elements)
-        for buffer in kernel.buffers
-        if buffer.name in bound and buffer.role in {"in", "inout"}
-    }
+    content = _leaves(kernel, bound)
     terms = Terms(content, meter, keep=False)
 
     def logged() -> Terms:
@@ -112,11 +108,7 @@ def meaning(
 
     with meter.scratch():
         evaluation = evaluate(kernel, sizes, terms, meter=meter)
-    ids = {
-        bound[name].name: _logical(evaluation.outputs[name], bound[name], terms)
-        for name in evaluation.outputs
-        if name in bound
-    }
+    ids = _logical(evaluation, bound, terms)
     writers = {
         bound[name].name: _scattered(evaluation.writers[name], bound[name], np.int32(-1))
         for name in evaluation.outputs
@@ -125,6 +117,29 @@ def meaning(
     shapes = {tensor.name: tensor.shape for tensor in bound.values()}
     outputs = {name: bound[name] for name in evaluation.outputs if name in bound}
     return Meaning(evaluation, ids, writers, shapes, terms, logged, meter, outputs)
+
+
+def logical_terms(
+    kernel: Kernel,
+    sizes: Mapping[str, int],
+    tensors: Mapping[str, Tensor],
+    meter: Meter,
+    algebra: Callable[[Leaves], Terms],
+) -> dict[str, Ids]:
+    """The outputs' logical elements, row-major, as terms of some making.
+
+    Raises `evaluate.Unevaluable` and `budget.Exhausted`.
+    """
+    terms = algebra(_leaves(kernel, tensors))
+    return _logical(evaluate(kernel, sizes, terms, meter=meter), tensors, terms)
+
+
+def _leaves(kernel: Kernel, tensors: Mapping[str, Tensor]) -> Leaves:
+    return {
+        buffer.name: (tensors[buffer.name].name, tensors[buffer.name].elements)
+        for buffer in kernel.buffers
+        if buffer.name in tensors and buffer.role in {"in", "inout"}
+    }
 
 
 class Meaning:
@@ -222,8 +237,8 @@ class Meaning:
             self._reader.read(roots)
         return self._reader.pieces(self.terms[output], self.shapes[output], elements)
 
-    def once_held(self, output: str, elements: Numbers, terms: Ids) -> bool:
-        """Whether each of some elements had the given term at some time, if not at the end."""
+    def once_held(self, output: str, elements: Numbers, terms: Ids) -> NDArray[np.bool_]:
+        """Which of some elements had the given terms at some time, if not at the end."""
         tensor = self._tensors[output]
         cells = elements
         if tensor.elements is not None:
@@ -231,15 +246,16 @@ class Meaning:
             held = np.flatnonzero(tensor.elements >= 0)
             places[tensor.elements[held]] = held
             cells = places[elements]
-        wanted = dict(zip(cells.tolist(), terms.tolist(), strict=True))
+        found = np.zeros(cells.size, np.bool_)
+        if not cells.size:
+            return found
+        order = np.argsort(cells)
+        ordered, wanted = cells[order], terms[order]
         for write in self.evaluation.writes.get(self._buffers[output], ()):
-            inside = np.isin(write.cells, cells)
-            for cell, term in zip(
-                write.cells[inside].tolist(), write.content[inside].tolist(), strict=True
-            ):
-                if wanted.get(cell) == term:
-                    del wanted[cell]
-        return not wanted
+            at = np.minimum(np.searchsorted(ordered, write.cells), cells.size - 1)
+            right = (ordered[at] == write.cells) & (wanted[at] == write.content)
+            found[order[at[right]]] = True
+        return found
 
     def reader_of(self, tensor: str, element: int) -> Op | None:
         """The first op that loads an element of an input, if any does."""
@@ -260,8 +276,12 @@ _FEW = 4096
 """Elements whose expressions are read from the part of the log that they need."""
 
 
-def _logical(ids: Ids, tensor: Tensor, terms: Terms) -> Ids:
-    return _scattered(ids, tensor, terms.missing)
+def _logical(evaluation: Evaluation, tensors: Mapping[str, Tensor], terms: Terms) -> dict[str, Ids]:
+    return {
+        tensors[name].name: _scattered(content, tensors[name], terms.missing)
+        for name, content in evaluation.outputs.items()
+        if name in tensors
+    }
 
 
 def _scattered(content: NDArray[Any], tensor: Tensor, missing: Any) -> NDArray[Any]:

@@ -7,6 +7,7 @@ in rounding is judged by the numerics rules and by runs, not here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,12 @@ class Rewrite:
     operator: str
     sketch: str
     replacement: Callable[..., Any]
+
+
+def _gelu_inner(build: Any, number: Any, x: Any) -> Any:
+    cube = build("multiply", x, build("multiply", x, x))
+    inner = build("add", x, build("multiply", number(0.044715), cube))
+    return build("multiply", number((2.0 / math.pi) ** 0.5), inner)
 
 
 REWRITES: dict[str, Rewrite] = {
@@ -78,6 +85,46 @@ REWRITES: dict[str, Rewrite] = {
             "silu",
             "silu(x) = x * sigmoid(x) by definition",
             lambda build, number, x: build("multiply", x, build("sigmoid", x)),
+        ),
+        Rewrite(
+            "gelu-by-erf",
+            "gelu",
+            "gelu(x) = x / 2 * (1 + erf(x / sqrt 2)) by definition",
+            lambda build, number, x: build(
+                "multiply",
+                build("multiply", number(0.5), x),
+                build("add", number(1.0), build("erf", build("multiply", x, number(0.5**0.5)))),
+            ),
+        ),
+        Rewrite(
+            "gelu-by-tanh",
+            "gelu_tanh",
+            "gelu(x) is about x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))",
+            lambda build, number, x: build(
+                "multiply",
+                build("multiply", number(0.5), x),
+                build("add", number(1.0), build("tanh", _gelu_inner(build, number, x))),
+            ),
+        ),
+        Rewrite(
+            "gelu-by-sigmoid",
+            "gelu_sigmoid",
+            "gelu(x) is about x * sigmoid(1.702 x)",
+            lambda build, number, x: build(
+                "multiply", x, build("sigmoid", build("multiply", number(1.702), x))
+            ),
+        ),
+        Rewrite(
+            "softplus-is-log1p-of-exp",
+            "softplus",
+            "softplus(x) = log(1 + exp(x)) by definition",
+            lambda build, number, x: build("log1p", build("exp", x)),
+        ),
+        Rewrite(
+            "mish-is-x-times-tanh-of-softplus",
+            "mish",
+            "mish(x) = x * tanh(softplus(x)) by definition",
+            lambda build, number, x: build("multiply", x, build("tanh", build("softplus", x))),
         ),
         Rewrite(
             "less-is-greater-swapped",

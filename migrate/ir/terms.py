@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,10 @@ def neutral_term(operator: str) -> np.uint64:
     return np.uint64(number_terms(np.asarray(GROUPS[operator])))
 
 
+Leaves: TypeAlias = Mapping[str, tuple[str, NDArray[np.int64] | None]]
+"""The logical tensor that a buffer holds, and the element of each of its cells."""
+
+
 class Terms:
     """Numbers as canonical terms over the elements of the inputs.
 
@@ -74,7 +79,7 @@ class Terms:
 
     def __init__(
         self,
-        leaves: Mapping[str, tuple[str, NDArray[np.int64] | None]],
+        leaves: Leaves,
         meter: Meter,
         *,
         keep: bool = True,
@@ -313,6 +318,18 @@ class Terms:
             if gone.any():
                 ids = np.array(np.where(gone & ~found, arg, ids))
                 found = np.asarray(found | gone)
+        for operator, greater, smaller in (
+            ("maximum", then, otherwise),
+            ("minimum", otherwise, then),
+        ):
+            for comparison in ("greater", "greater_equal"):
+                chosen = np.asarray(condition == self._raw(comparison, (greater, smaller)))
+                chosen = np.broadcast_to(chosen, shape) & ~found
+                if chosen.any():
+                    self.used.add("select-of-the-greater-is-maximum")
+                    given = [np.broadcast_to(arg, shape)[chosen] for arg in (then, otherwise)]
+                    ids[chosen] = self._apply(operator, given, span)
+                    found = np.asarray(found | chosen)
         known = self._literals.known(condition)
         if known is not None:
             number = self._literals.numbers_or_one(condition, known)
@@ -337,8 +354,10 @@ class Terms:
             total = numbers[found][..., 0]
             for column in range(1, rows.shape[-1]):
                 total = real(operator, total, numbers[found][..., column])
-            keeps = operator in self._ring.keeps
-            result[found] = self._sums(total, ids[found]) if keeps else self._numbers(total)
+            if operator == "add":
+                result[found] = self._sums(total, ids[found], np.isfinite(total))
+            else:
+                result[found] = self._numbers(total)
         absorbed = known & _ABSORBING[operator](numbers) if operator in _ABSORBING else None
         if absorbed is not None and absorbed.any():
             # Two infinities of opposite sign have no sum.
@@ -368,14 +387,20 @@ class Terms:
         except Unevaluable:
             return self._built(operator, args, None)
         if operator in self._ring.keeps:
-            return self._sums(result, self._raw(operator, args))
+            exact = np.isfinite(result)
+            if operator not in {"add", "negate"}:
+                # Not what has overflowed or vanished, and not 1 / infinity.
+                ends = np.logical_or.reduce([number == 0.0 for number in given])
+                finite = np.logical_and.reduce([np.isfinite(number) for number in given])
+                exact &= finite & ((result != 0.0) | ends)
+            return self._sums(result, self._raw(operator, args), exact)
         return self._numbers(np.broadcast_to(result, np.shape(args[0])))
 
-    def _sums(self, numbers: Array, ids: Ids) -> Ids:
-        """Terms of numbers that were computed, where they do not depend on how."""
-        plain = np.isfinite(numbers)
-        result = np.where(plain, ids, self._numbers(np.where(plain, 0.0, numbers)))
-        self._literals.learn(ids[plain], numbers[plain])
+    def _sums(self, numbers: Array, ids: Ids, exact: NDArray[np.bool_]) -> Ids:
+        """Terms of numbers that were computed; the given ones where `exact`."""
+        numbers, ids = np.broadcast_to(numbers, np.shape(ids)), np.asarray(ids)
+        result = np.where(exact, ids, self._numbers(np.where(exact, 0.0, numbers)))
+        self._literals.learn(ids[exact], numbers[exact])
         return result
 
     def _once(self, operator: str, rows: Ids) -> Ids:

@@ -35,7 +35,8 @@ def call(
 
             return issue(function.opcode, args, keywords, frame, origin)
         case Builtin():
-            frame.run.meter.step()
+            frame.run.step()
+            frame.run.touch(*args)
             return function.call(frame, args, keywords, origin)
         case OperatorName():
             from migrate.nki.wrappers import call_operator
@@ -61,7 +62,7 @@ def call_function(
     depth = frame.depth + code.depth
     if depth > MAX_DEPTH:
         raise KernelFault("value", "calls are nested too deeply (recursion without end?)", origin)
-    run.meter.step()
+    run.step()
     if isinstance(function.node, ast.FunctionDef):
         run.functions.setdefault(function.node)
     inner = Frame(run, code, function.scope, run.stack(frame.stack, origin, code.name), depth)

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from migrate.budget import Exhausted, Meter
 from migrate.nki.errors import Unsupported
 from migrate.nki.symbols import CallStack, Loop, Number, Origin
-from migrate.nki.values import Buffer, LoopValue, Memory, Problem, Site, View
+from migrate.nki.values import (
+    MAX_ITEMS,
+    Buffer,
+    Iteration,
+    LoopValue,
+    Memory,
+    Problem,
+    Range,
+    Site,
+    View,
+)
 from migrate.source import Frame as SourceFrame
 from migrate.source import Source, Span
 
@@ -23,6 +33,12 @@ EventKind: TypeAlias = Literal["unsupported", "error", "assert", "stopped", "amb
 
 MAX_INSTRUCTIONS = 500_000
 """No public kernel that completes emits more; records past it would only cost memory."""
+
+MAX_IDLE = 500_000
+"""Steps that may pass without an instruction.  Each instruction makes up for `IDLE_EARNED`
+of them, so that a kernel that loops for ever ends soon and one with much to emit does not."""
+
+IDLE_EARNED = 200
 
 MAX_DEPTH = 400
 """Nested syntax that may be interpreted at once, summed over the calls in progress."""
@@ -151,6 +167,8 @@ class Run:
     """Whether the kernel's own body is running, so that instructions may be emitted."""
     instructions: int = 0
     allocations: int = 0
+    idle: int = 0
+    """Steps that no instruction has made up for."""
     hint: str = ""
     events: list[Event] = field(default_factory=list)
     assertions: list[Assertion] = field(default_factory=list)
@@ -163,6 +181,27 @@ class Run:
     _loops: dict[tuple[int, int], Loop] = field(default_factory=dict)
     _stacks: dict[tuple[int, int], CallStack] = field(default_factory=dict)
     _axes: dict[str, int] = field(default_factory=dict)
+
+    def step(self, count: int = 1) -> None:
+        """Use steps of interpretation.  Raises `Exhausted`."""
+        self.idle += count
+        if self.idle > MAX_IDLE:
+            raise Exhausted("steps", MAX_IDLE, "interpreting code that emits no instruction")
+        self.meter.step(count)
+
+    def touch(self, *values: object) -> None:
+        """Use steps for an operation that may go through whole containers or strings."""
+        for value in values:
+            match value:
+                case str() | tuple() | list() | dict():
+                    count = len(value) // 8
+                case Range() | Iteration():
+                    # Its items are made one by one, and take memory.
+                    count = min(int(value.trips.value), MAX_ITEMS) // 2
+                case _:
+                    continue
+            if count > 0:
+                self.step(count)
 
     def stack(self, outer: CallStack | None, origin: Origin, function: str) -> CallStack:
         """The interned stack for a call at `origin`."""
@@ -256,6 +295,7 @@ class Run:
         if self.instructions >= MAX_INSTRUCTIONS:
             raise Exhausted("steps", MAX_INSTRUCTIONS, "unrolling the kernel (instructions)")
         self.meter.step(8)
+        self.idle = max(self.idle - IDLE_EARNED, 0)
         for problem in problems:
             self.problem(problem)
         instruction = Instruction(

@@ -16,6 +16,7 @@ from migrate.nki.symbols import (
     unary,
 )
 from migrate.nki.values import (
+    MAX_ITEMS,
     Iteration,
     Member,
     Memory,
@@ -26,9 +27,6 @@ from migrate.nki.values import (
     describe,
 )
 from migrate.numerics.dtypes import DType
-
-MAX_ITEMS = 1_000_000
-"""Items of a list or characters of a string built while specialising."""
 
 MAX_NESTING = 32
 """Containers inside containers that a comparison or a message looks into."""

@@ -120,7 +120,7 @@ def looped(value: object, frame: Frame, origin: Origin, variable: str) -> Iterat
     loop = run.loop(origin, frame.stack, variable, over.iterator, over.counted)
     outer = run.loops
     for position in range(int(over.trips.value)):
-        run.meter.step()
+        run.step()
         run.loops = (*outer, LoopValue(loop, position, over.trips))
         yield over.element(axis(loop, position, origin))
     run.loops = outer

@@ -152,7 +152,7 @@ def _load_module(module: Module, compiler: Compiler, run: Run) -> None:
     frame = Frame(run, None, run.scope, None, 0)
     frame.names = run.scope.names
     for node in module.tree.body:
-        run.meter.step()
+        run.step()
         if isinstance(node, ast.Expr | ast.For | ast.While | ast.With):
             continue  # done for its effect, which is no kernel's business
         try:
@@ -229,7 +229,7 @@ def _programs(
     trips = [constant(count) for count in run.grid]
     results: list[object] = []
     for place in product(*(range(count) for count in run.grid)):
-        run.meter.step()
+        run.step()
         run.programs = run.loops = tuple(map(LoopValue, loops, place, trips))
         run.shared_used = 0
         results.append(_call(kernel, args, tensors, run, compiler))

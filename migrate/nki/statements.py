@@ -99,7 +99,7 @@ class Compiler(Expressions):
         def execute(frame: Frame) -> Flow:
             run = frame.run
             for statement, node in compiled:
-                run.meter.step()
+                run.step()
                 loops = run.loops
                 try:
                     flow = statement(frame)
@@ -313,7 +313,7 @@ class Compiler(Expressions):
             loop = run.loop(origin, frame.stack, "while", "while", False)
             iteration = 0
             while truth(test(frame), origin):
-                run.meter.step()
+                run.step()
                 run.loops = (*outer, LoopValue(loop, iteration, None))
                 flow = body(frame)
                 iteration += 1

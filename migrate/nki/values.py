@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from migrate.nki.frames import Code, Frame, ModuleScope
 
 
+MAX_ITEMS = 100_000
+"""Items of a list or characters of a string built while specialising."""
+
+
 class Memory(Enum):
     """Where a tensor lives."""
 

@@ -11,6 +11,7 @@ from migrate.align.pairing import pair as paired
 from migrate.budget import Budget, Exhausted, Meter
 from migrate.case.fills import FillError
 from migrate.ir.constructs import constructs as constructs_of
+from migrate.ir.evaluate import Trouble
 from migrate.pipeline.infer import completed
 from migrate.pipeline.kernels import Pair, open_pair, pair_of_text
 from migrate.pipeline.launches import launch_at
@@ -211,8 +212,20 @@ def _trusted(positions: Positions, runs: _Runs, meter: Meter) -> Positions:
         assert reading.nki is not None
         try:
             wrong = {
-                "CUDA": cuda_disagreement(reading.cuda, reading.binding, ran, meter),
-                "NKI": nki_disagreement(reading.nki, reading.binding, ran, meter),
+                "CUDA": cuda_disagreement(
+                    reading.cuda,
+                    reading.binding,
+                    ran,
+                    meter,
+                    undefined=_undefined(reading.relation.cuda_trouble),
+                ),
+                "NKI": nki_disagreement(
+                    reading.nki,
+                    reading.binding,
+                    ran,
+                    meter,
+                    undefined=_undefined(reading.relation.nki_trouble),
+                ),
             }
         except Exhausted as stop:
             gaps.append(str(stop))
@@ -225,6 +238,11 @@ def _trusted(positions: Positions, runs: _Runs, meter: Meter) -> Positions:
         gaps += told
         readings.append(replace(reading, relation=None) if told else reading)
     return replace(positions, readings=tuple(readings), gaps=tuple(dict.fromkeys(gaps)))
+
+
+def _undefined(troubles: Sequence[Trouble]) -> bool:
+    """Whether a kernel reads what nobody wrote."""
+    return any(trouble.kind in {"unwritten-read", "out-of-range"} for trouble in troubles)
 
 
 def _pairing(positions: Positions) -> tuple[Construct, ...]:

@@ -27,13 +27,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from migrate.rules.places import at
-from migrate.rules.rule import Draft, Evidence, Rule
+from migrate.rules.rule import Draft, Evidence, Reading, Rule
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
-    for relation in evidence.relations:
-        if any(trouble.kind == "out-of-range" for trouble in relation.cuda_trouble):
+    for reading in evidence.readings:
+        relation = reading.relation
+        if relation is None or any(t.kind == "out-of-range" for t in relation.cuda_trouble):
             continue  # what lies outside a tensor is unwritten too, and told by CUDA501
+        hint = _hint(reading)
         for trouble in relation.cuda_trouble:
             if trouble.kind == "unwritten-read":
                 noun = "element" if trouble.count == 1 else "elements"
@@ -41,11 +43,20 @@ def check(evidence: Evidence) -> Iterator[Draft]:
                     message=(
                         f"the CUDA kernel itself computes {trouble.count:,} {noun} of"
                         f" {trouble.buffer} from memory that nobody wrote"
-                        f" (element {trouble.example[0]:,} is one) at {at(relation.sizes.items())}"
+                        f" (element {trouble.example[0]:,} is one) at"
+                        f" {at(relation.sizes.items())}{hint}"
                     ),
                     side="cuda",
                     span=trouble.span,
                 )
+
+
+def _hint(reading: Reading) -> str:
+    """What to state if an output that is read has content."""
+    buffers = reading.cuda.buffers if reading.cuda is not None else ()
+    read = {buffer.name for buffer in buffers if buffer.role == "inout"}
+    empty = [t.name for t in reading.binding.tensors if t.role == "out" and t.cuda in read]
+    return f"; if {empty[0]} has content before, its role is inout" if empty else ""
 
 
 RULE = Rule("CUDA503", "reference-reads-unwritten", "cuda", "warning", "wrong", check)

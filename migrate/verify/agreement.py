@@ -17,7 +17,9 @@ from migrate.numerics.errors import BoundedValue
 from migrate.verify.run import Ran
 
 
-def cuda_disagreement(kernel: Kernel, binding: Binding, ran: Ran, meter: Meter) -> str | None:
+def cuda_disagreement(
+    kernel: Kernel, binding: Binding, ran: Ran, meter: Meter, *, undefined: bool = False
+) -> str | None:
     """`disagreement` of the CUDA kernel with a run."""
     if ran.inputs is None or ran.cuda is None:
         return None
@@ -26,10 +28,12 @@ def cuda_disagreement(kernel: Kernel, binding: Binding, ran: Ran, meter: Meter) 
         for tensor in binding.tensors
         if tensor.cuda is not None and tensor.is_input
     }
-    return disagreement(kernel, binding.sizes, inputs, ran.cuda, meter)
+    return disagreement(kernel, binding.sizes, inputs, ran.cuda, meter, undefined=undefined)
 
 
-def nki_disagreement(kernel: Kernel, binding: Binding, ran: Ran, meter: Meter) -> str | None:
+def nki_disagreement(
+    kernel: Kernel, binding: Binding, ran: Ran, meter: Meter, *, undefined: bool = False
+) -> str | None:
     """`disagreement` of the NKI kernel with a run."""
     if ran.inputs is None:
         return None
@@ -46,7 +50,7 @@ def nki_disagreement(kernel: Kernel, binding: Binding, ran: Ran, meter: Meter) -
         elif output.position is None and ran.nki_after is not None and buffer in ran.nki_after:
             executed[buffer] = ran.nki_after[buffer]
     sizes = {**binding.sizes, **dict(kernel.computed_at or ())}
-    return disagreement(kernel, sizes, inputs, executed, meter)
+    return disagreement(kernel, sizes, inputs, executed, meter, undefined=undefined)
 
 
 _FLOOR = 1e-9
@@ -59,10 +63,13 @@ def disagreement(
     inputs: Mapping[str, NDArray[Any]],
     executed: Mapping[str, BoundedValue],
     meter: Meter,
+    *,
+    undefined: bool = False,
 ) -> str | None:
     """Why the IR is not what the execution did, as a sentence; `None` if they agree.
 
-    `inputs` and `executed` are by buffer name, flat or shaped as the buffer.
+    `inputs` and `executed` are by buffer name, flat or shaped as the buffer.  With `undefined`
+    the kernel is known to read what nobody wrote: a run finds some number there.
     """
     try:
         evaluation = evaluate(kernel, sizes, Reals(inputs), meter=meter)
@@ -75,6 +82,8 @@ def disagreement(
         expected = np.asarray(reference.value, np.float64).reshape(-1)
         allowed = reference.limit().reshape(-1) + _FLOOR * np.abs(expected)
         written = evaluation.writers[buffer].reshape(-1) >= 0
+        if undefined:
+            written &= ~np.isnan(content)
         doubts = reference.doubts().reshape(-1)
         if expected.size != content.size:
             return (

@@ -1,0 +1,309 @@
+"""Terms as residues: the arithmetic of a finite field in place of hashes.
+
+A term is a pair of residues, modulo a prime q and modulo the prime p = 2q + 1, kept in one
+64-bit number.  Sums, products, negations and reciprocals are those of the two fields, so
+that every law of theirs holds, distribution and common denominators among them.  An
+exponential is w^(residue modulo q) modulo p, for an element w of order q: it turns sums
+into products, as exp does.  (Residues in pairs for the sake of exp: Jia et al., "Mirage: A
+Multi-Level Superoptimizer for Tensor Programs", 2024, section 6.)
+
+Everything else is a hash of its arguments: elements of inputs, other functions, maxima and
+the like (of the collection of their operands), an exponential's residue modulo q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from migrate.ir.hashing import Ids, salt, scramble
+from migrate.ir.literals import Floats, Literals, canonical
+from migrate.ir.rings import GROUPS, hashed
+
+PRIMES: Final = (2147483543, 2147482943, 2147481893, 2147481359, 2147480921, 2147480591)
+"""The largest q below 2^31 for which q and 2q + 1 are prime."""
+
+_HALF: Final = np.uint64(32)
+_LOW: Final = np.uint64(0xFFFFFFFF)
+_DIGIT: Final = np.uint64(16)
+_ROUNDS: Final = 4
+
+_DEFINED: dict[str, Callable[[Residues, Ids], Ids]] = {
+    "exp2": lambda ring, x: ring.exp(ring.times(x, ring.constants["ln 2"])),
+    "exp10": lambda ring, x: ring.exp(ring.times(x, ring.constants["ln 10"])),
+    "expm1": lambda ring, x: ring.plus(ring.exp(x), ring.minus_one),
+    "log2": lambda ring, x: ring.times(ring.log(x), ring.constants["log2 e"]),
+    "log10": lambda ring, x: ring.times(ring.log(x), ring.constants["log10 e"]),
+    "log1p": lambda ring, x: ring.log(ring.plus(x, ring.one)),
+    "softplus": lambda ring, x: ring.log(ring.plus(ring.exp(x), ring.one)),
+    "tanh": lambda ring, x: ring.tanh(x),
+}
+"""Functions by their definition in terms of exp and log."""
+
+_CONSTANTS: Final = {
+    "ln 2": float(np.log(2.0)),
+    "ln 10": float(np.log(10.0)),
+    "log2 e": float(1.0 / np.log(2.0)),
+    "log10 e": float(1.0 / np.log(10.0)),
+}
+"""Numbers that stand for themselves wherever they are met, each the inverse of another."""
+
+
+class Residues:
+    """The arithmetic modulo one pair of primes, with random elements of inputs.
+
+    `side` keeps apart what two kernels do not understand.  `unlucky` is set by a division
+    by something that is 0 modulo one of the primes only: nothing that was computed counts.
+    """
+
+    keeps = frozenset({"add", "negate", "multiply", "reciprocal", "exp", *_DEFINED})
+
+    def __init__(self, literals: Literals, prime: int, seed: int, side: str) -> None:
+        self._literals = literals
+        self._seed = seed
+        self._side = side
+        self._q = np.uint64(prime)
+        self._p = np.uint64(2 * prime + 1)
+        self.unlucky = False
+        self._endless = {x: self._code(f"number {x}") for x in ("inf", "-inf", "nan")}
+        self.constants: dict[str, Ids] = {}
+        for name, inverse in (("ln 2", "log2 e"), ("ln 10", "log10 e")):
+            drawn = self._spread(scramble(np.asarray(np.uint64(salt(f"{name} {seed}")))))
+            self.constants[name] = drawn
+            self.constants[inverse] = self._inverted(drawn)
+        self.one: Ids = self.numbers(np.array(1.0))
+        self.minus_one: Ids = self.numbers(np.array(-1.0))
+        self._two = self.numbers(np.array(2.0))
+        self._powers = self._power_tables()
+
+    # -- what `Terms` asks for ------------------------------------------------------
+
+    def numbers(self, numbers: Floats) -> Ids:
+        numbers = canonical(numbers)
+        whole = np.isfinite(numbers) & (numbers == np.rint(numbers)) & (np.abs(numbers) < 2.0**53)
+        listed = np.where(whole, numbers, 0.0).astype(np.int64)
+        parts = (np.mod(listed, np.int64(prime)).astype(np.uint64) for prime in (self._p, self._q))
+        ids = np.array(_packed(*parts))
+        for number in np.unique(numbers[~whole]):
+            same = (numbers == number) | (np.isnan(numbers) & np.isnan(number))
+            ids[same & ~whole] = self._number(float(number))
+        return ids
+
+    def elements(self, tensor: str, elements: NDArray[np.int64]) -> Ids:
+        base = np.uint64(salt(f"tensor {tensor} {self._seed}"))
+        return self._spread(scramble(scramble(elements.astype(np.uint64)) ^ base))
+
+    def mark(self, text: str) -> np.uint64:
+        return self._code(f"{self._side} {text}")
+
+    def unknown(self, text: str, size: int) -> Ids:
+        base = np.uint64(salt(f"{self._side} {text} {self._seed}"))
+        return self._spread(scramble(np.arange(size, dtype=np.uint64) ^ base))
+
+    def combine(self, operator: str, args: Sequence[Ids]) -> Ids:
+        first, second = args
+        match operator:
+            case "add":
+                return self.plus(first, second)
+            case "multiply":
+                return self.times(first, second)
+        with np.errstate(over="ignore"):
+            a, b = self._in_group(operator, first), self._in_group(operator, second)
+            return self._out_of_group(operator, a[0] + b[0], a[1] + b[1])
+
+    def total(self, operator: str, rows: Ids) -> Ids:
+        if operator == "multiply":
+            # Half of the factors times the other half, until one is left.
+            while rows.shape[-1] > 1:
+                half = rows.shape[-1] // 2
+                product = self.times(rows[..., :half], rows[..., half : 2 * half])
+                rows = np.concatenate([product, rows[..., 2 * half :]], axis=-1)
+            return rows[..., 0]
+        parts = _unpacked(rows) if operator == "add" else self._in_group(operator, rows)
+        low, high = (part.sum(axis=-1, dtype=np.uint64) for part in parts)
+        if operator == "add":
+            return _packed(low % self._p, high % self._q)
+        return self._out_of_group(operator, low, high)
+
+    def inverse(self, operator: str, arg: Ids) -> Ids:
+        if operator == "negate":
+            low, high = _unpacked(arg)
+            return _packed((self._p - low % self._p) % self._p, (self._q - high) % self._q)
+        ids, where = np.unique(arg, return_inverse=True)
+        return self._inverted(ids)[where].reshape(np.shape(arg))
+
+    def call(self, operator: str, args: Sequence[Ids]) -> Ids:
+        if operator == "exp":
+            return self.exp(args[0])
+        if operator in _DEFINED:
+            return _DEFINED[operator](self, args[0])
+        return self._spread(hashed(operator, args))
+
+    # -- the fields -----------------------------------------------------------------
+
+    def plus(self, one: Ids, other: Ids) -> Ids:
+        (a, b), (c, d) = _unpacked(one), _unpacked(other)
+        return _packed((a + c) % self._p, (b + d) % self._q)
+
+    def times(self, one: Ids, other: Ids) -> Ids:
+        (a, b), (c, d) = _unpacked(one), _unpacked(other)
+        product = _packed(a * c % self._p, b * d % self._q)
+        # What infinity multiplies may be 0: it is left as it is.
+        endless = (a >= self._p) | (c >= self._p)
+        if np.any(endless):
+            with np.errstate(over="ignore"):
+                both = self._spread(scramble(scramble(one) + scramble(other)))
+            product = np.where(endless, both, product)
+        return product
+
+    def exp(self, arg: Ids) -> Ids:
+        _, exponent = _unpacked(arg)
+        low, high = self._powers
+        power = low[exponent & np.uint64(0xFFFF)] * high[exponent >> _DIGIT] % self._p
+        _, blind = _unpacked(self._spread(hashed("exp", (arg,))))
+        return _packed(power, blind)
+
+    def log(self, arg: Ids) -> Ids:
+        return self._spread(hashed("log", (arg,)))
+
+    def tanh(self, arg: Ids) -> Ids:
+        double = self.exp(self.times(arg, self._two))
+        return self.times(
+            self.plus(double, self.minus_one),
+            self.inverse("reciprocal", self.plus(double, self.one)),
+        )
+
+    def _inverted(self, ids: Ids) -> Ids:
+        low, high = _unpacked(ids)
+        zero = (low == 0) | (high == 0)
+        known = self._literals.known(ids) if np.any(zero) else None
+        if np.any(zero & ~known if known is not None else zero):
+            self.unlucky = True
+        return _packed(_inverse(low, self._p), _inverse(high, self._q))
+
+    def _power_tables(self) -> tuple[Ids, Ids]:
+        """w^i and w^(65536 i), for i below 65536 and a w of order q."""
+        p = int(self._p)
+        base = pow(2 + salt(f"root {self._seed}") % (p - 3), 2, p)
+        tables: list[Ids] = []
+        for step in (base, pow(base, 1 << 16, p)):
+            table = np.ones(1, np.uint64)
+            for bit in range(16):
+                shift = np.uint64(pow(step, 1 << bit, p))
+                table = np.concatenate([table, table * shift % self._p])
+            tables.append(table)
+        return tables[0], tables[1]
+
+    # -- hashes ---------------------------------------------------------------------
+
+    def _spread(self, hashes: Ids) -> Ids:
+        """A pair of residues for every hash, each about as likely as any other."""
+        low, high = _unpacked(hashes)
+        return _packed(low * self._p >> _HALF, high * self._q >> _HALF)
+
+    def _code(self, text: str) -> np.uint64:
+        """What is no pair of residues."""
+        return np.uint64(int(_LOW) | (salt(text) & int(_LOW)) << 32)
+
+    def _number(self, number: float) -> np.uint64:
+        if not np.isfinite(number):
+            return self._endless[str(number)]
+        for name, constant in _CONSTANTS.items():
+            if canonical(np.array(constant)) == abs(number):
+                own = self.constants[name]
+                return np.uint64(own if number > 0 else self.inverse("negate", own))
+        exact = ratio(number)
+        low, high = (
+            exact.numerator * pow(exact.denominator, -1, int(prime)) % int(prime)
+            for prime in (self._p, self._q)
+        )
+        return np.uint64(low | high << 32)
+
+    def _in_group(self, operator: str, ids: Ids) -> tuple[Ids, Ids]:
+        """Terms as elements of an operator's group: pairs too, scrambled (a Feistel cipher)."""
+        low, high = _unpacked(ids)
+        for turn in range(_ROUNDS):
+            key = np.uint64(salt(f"{operator} {turn}"))
+            if turn % 2:
+                high = (high + self._draw(low, key, self._q)) % self._q
+            else:
+                low = (low + self._draw(high, key, self._p)) % self._p
+        neutral = ids == self.numbers(np.array(GROUPS[operator]))
+        zero = np.uint64(0)
+        return np.where(neutral, zero, low), np.where(neutral, zero, high)
+
+    def _out_of_group(self, operator: str, low: Ids, high: Ids) -> Ids:
+        low, high = low % self._p, high % self._q
+        neutral = (low == 0) & (high == 0)
+        for turn in reversed(range(_ROUNDS)):
+            key = np.uint64(salt(f"{operator} {turn}"))
+            if turn % 2:
+                high = (high + self._q - self._draw(low, key, self._q)) % self._q
+            else:
+                low = (low + self._p - self._draw(high, key, self._p)) % self._p
+        return np.where(neutral, self.numbers(np.array(GROUPS[operator])), _packed(low, high))
+
+    @staticmethod
+    def _draw(part: Ids, key: np.uint64, below: np.uint64) -> Ids:
+        return np.asarray((scramble(part ^ key) >> _HALF) * below >> _HALF)
+
+
+def _unpacked(ids: Ids) -> tuple[Ids, Ids]:
+    ids = np.asarray(ids)
+    return np.asarray(ids & _LOW), np.asarray(ids >> _HALF)
+
+
+def _packed(low: Ids, high: Ids) -> Ids:
+    return np.asarray(low | high << _HALF)
+
+
+def _inverse(residues: Ids, prime: np.uint64) -> Ids:
+    """By Fermat; 0 for 0."""
+    result = np.ones_like(residues)
+    square, exponent = residues % prime, int(prime) - 2
+    while exponent:
+        if exponent & 1:
+            result = result * square % prime
+        square = square * square % prime
+        exponent >>= 1
+    return result
+
+
+@lru_cache(maxsize=4096)
+def ratio(number: float) -> Fraction:
+    """The simplest fraction that float32 rounds to the number: 0.1 is 1/10, 0.33333334 is 1/3.
+
+    Whole numbers, and those that float32 does not hold, are themselves.
+    """
+    if number == round(number) or float(np.float32(number)) != number:
+        return Fraction(number)
+    size = np.float32(abs(number))
+    below, above = (
+        (Fraction(abs(number)) + Fraction(float(np.nextafter(size, np.float32(end))))) / 2
+        for end in (0.0, np.inf)
+    )
+    found = _simplest(below, above)
+    return found if number > 0 else -found
+
+
+def _simplest(low: Fraction, high: Fraction) -> Fraction:
+    """The fraction of the smallest denominator strictly between two positive ones."""
+    wholes: list[int] = []
+    while True:
+        whole = low.numerator // low.denominator
+        if whole + 1 < high:
+            found = Fraction(whole + 1)
+            break
+        wholes.append(whole)
+        if low == whole:
+            found = Fraction((1 / (high - whole)).__floor__() + 1)
+            break
+        low, high = 1 / (high - whole), 1 / (low - whole)
+    for whole in reversed(wholes):
+        found = whole + 1 / found
+    return found
