@@ -148,8 +148,9 @@ def logical_tensors(binding: Binding, kernel: Kernel, side: Side) -> dict[str, T
         elements = _elements(binding, tensor)
         if tensor.nki in names and tensor.nki is not None:
             found[tensor.nki] = Tensor(tensor.name, tensor.shape, elements)
+        # A parameter that is handed back as it came stays what it is.
         if tensor.nki_out is not None and tensor.nki_out in positions:
-            found[positions[tensor.nki_out]] = Tensor(tensor.name, tensor.shape, elements)
+            found.setdefault(positions[tensor.nki_out], Tensor(tensor.name, tensor.shape, elements))
     return found
 
 

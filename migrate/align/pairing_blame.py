@@ -85,6 +85,7 @@ class _Sorter:
         self.status: dict[str, str] = {}
         self.undecided: dict[str, str] = {}
         self.uncovered: set[str] = set()
+        self.strays = False
         self.gaps: dict[str, dict[_Pattern, tuple[str, bool]]] = {}
         self.at_cuda = _Places((n, c) for n, m in enumerate(matches) for c in m.cuda)
         self.at_nki = _Places((n, c) for n, m in enumerate(matches) for c in m.nki)
@@ -96,6 +97,8 @@ class _Sorter:
             self.blames.setdefault(number, []).append(Blame(requirement, certain, why))
 
     def relation(self, relation: Relation) -> None:
+        # What lies outside a tensor is unwritten too; that it is touched says why.
+        self.strays = any(trouble.kind == "out-of-range" for trouble in relation.nki_trouble)
         for output in relation.outputs:
             worst = max(
                 self.status.get(output.name, "proved"), output.status, key=_WORST.__getitem__
@@ -163,6 +166,8 @@ class _Sorter:
                     self.blame(here, "same-operands", shown, certain=certain)
                 else:
                     self.blame(number, "same-value", shown, certain=certain)
+            case "unwritten-operand" if self.strays:
+                pass
             case "unwritten-operand":
                 self.blame(here, "same-operands", shown, certain=certain)
             case "tensor" | "operand":

@@ -2,8 +2,9 @@
 
 Both IRs are read as canonical terms over the same logical tensors.  An output is
 
-* *proved* where every element has the same term on both sides and nothing in it is
-  unknown: equal over the reals, for every input, at these sizes;
+* *proved* where every element has the same term on both sides, or is proved equal without
+  (`ir.identity`), and nothing in it is unknown: equal over the reals, for every input, at
+  these sizes;
 * *refuted* where evaluating both in float64 gives different numbers for the same
   inputs: the element is a witness;
 * *unknown* otherwise.
@@ -26,7 +27,7 @@ from migrate.align.binding import Binding, BoundTensor, given_shape, logical_ten
 from migrate.align.chance import left_to_chance
 from migrate.align.difference import Difference, differences, similarity
 from migrate.align.overflow import Overflow
-from migrate.align.witness import Make, overflowing, witnesses
+from migrate.align.witness import Make, Sides, overflowing, witnesses
 from migrate.budget import Meter
 from migrate.ir.evaluate import Trouble
 from migrate.ir.forms import Element, Form, Missing, Piece, Table, Unknown, walk
@@ -147,6 +148,7 @@ def _related(
         for buffer, tensor in logical_tensors(binding, nki, "nki").items()
         if tensor.name not in misshapen or _holds(tensor, shapes[tensor.name])
     }
+    before = meter.steps
     cuda_means = meaning(cuda, cuda_sizes, cuda_tensors, meter=meter)
     nki_means = meaning(nki, nki_sizes, nki_tensors, meter=meter)
     differing: dict[str, NDArray[np.int64]] = {}
@@ -163,6 +165,7 @@ def _related(
         apart = left.reshape(-1) != right.reshape(-1)
         differing[tensor.name] = np.flatnonzero(apart & ~undefined)
     shown: dict[str, Witness] = {}
+    identical: frozenset[str] = frozenset()
     overflows: dict[str, Overflow] = {}
     if any(elements.size for elements in differing.values()):
         sides = ((cuda, cuda_sizes, cuda_tensors), (nki, nki_sizes, nki_tensors))
@@ -174,6 +177,10 @@ def _related(
         alike = {name: elements for name, elements in known.items() if name not in shown}
         for name, (witness, overflow) in overflowing(sides, binding, make, alike, meter).items():
             shown[name], overflows[name] = witness, overflow
+        open_ = {name: elements for name, elements in differing.items() if name not in shown}
+        # It takes about the work done so far once more.
+        if 2 * meter.steps - before < meter.budget.steps:
+            identical = _identical(sides, open_, (cuda_means, nki_means), meter)
     outputs = tuple(
         _output(
             tensor,
@@ -184,13 +191,16 @@ def _related(
             shown.get(tensor.name),
             overflows.get(tensor.name),
             fits=tensor.name not in misshapen,
+            identical=tensor.name in identical,
         )
         for tensor in binding.outputs
     )
     return Relation(
         sizes=binding.sizes,
         outputs=outputs,
-        rewrites=tuple(sorted({*cuda_means.rewrites, *nki_means.rewrites})),
+        rewrites=tuple(
+            sorted({*cuda_means.rewrites, *nki_means.rewrites, *(_IDENTITY if identical else ())})
+        ),
         cuda_trouble=cuda_means.evaluation.trouble,
         nki_trouble=nki_means.evaluation.trouble,
         nki_stores=nki_means.evaluation.stores,
@@ -223,9 +233,12 @@ def _output(
     overflow: Overflow | None,
     *,
     fits: bool,
+    identical: bool,
 ) -> OutputRelation:
     if differing is None:
         return OutputRelation(tensor.name, tensor.shape, "unknown", 0.0, 0.0, (), None, fits=fits)
+    if identical:
+        differing = _NONE
     mismatches = tuple(_mismatches(tensor, cuda, nki, differing))
     total = max(tensor.size, 1)
     agreeing = 1.0 - (differing.size + chance.size) / total
@@ -254,6 +267,27 @@ def _output(
 
 
 _NONE = np.zeros(0, np.int64)
+_IDENTITY = ("identity-over-finite-fields",)
+
+
+def _identical(
+    sides: Sides,
+    differing: Mapping[str, NDArray[np.int64]],
+    both: tuple[Meaning, Meaning],
+    meter: Meter,
+) -> frozenset[str]:
+    """The outputs whose elements are equal though their terms are not."""
+    from migrate.ir.identity import proved_equal
+
+    tried = {
+        name: elements
+        for name, elements in differing.items()
+        if elements.size and all(_understood(name, means) for means in both)
+    }
+    if not tried:
+        return frozenset()
+    found = proved_equal(*sides, tried, meter)
+    return frozenset(name for name, equal in found.items() if equal)
 
 
 def _understood(output: str, means: Meaning) -> bool:

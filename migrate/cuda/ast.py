@@ -211,12 +211,13 @@ class Shuffle(msgspec.Struct, frozen=True):
 
 
 class OpaqueExpression(msgspec.Struct, frozen=True):
-    """Something not understood, with the reason."""
+    """Something not understood, with the reason; `changed` are variables it may assign to."""
 
     text: str
     reason: str
     type: Type
     span: Span
+    changed: tuple[int, ...] = ()
 
 
 Expression = (
@@ -322,11 +323,12 @@ class Barrier(msgspec.Struct, frozen=True):
 
 
 class Opaque(msgspec.Struct, frozen=True):
-    """A statement not understood, with the reason."""
+    """A statement not understood, with the reason; `changed` are variables it may assign to."""
 
     text: str
     reason: str
     span: Span
+    changed: tuple[int, ...] = ()
 
 
 Statement = (

@@ -71,6 +71,8 @@ class ComponentPlace:
 
 Place = VariablePlace | MemoryPlace | ComponentPlace
 
+_LEAVES = frozenset({Literal, Name, Builtin})
+
 
 class Evaluator:
     """Evaluates expressions for the lanes of a mask.
@@ -88,6 +90,11 @@ class Evaluator:
         self.frame = file_scope
         self.file_scope = file_scope
         self._invoke = invoke
+        # Measured: a step is about half a microsecond of one core, so that loops without end
+        # stop in seconds; up to two with many lanes, whose kernels have work to do.
+        lanes, effort = machine.lanes.total, machine.domain.effort
+        self._integer_steps = 4 + lanes // 2048
+        self._float_steps = 8 + 32 * effort + lanes * effort // 384
         self._handlers: dict[type, Callable[[Any, Mask], Any]] = {
             Literal: self._literal,
             Name: self._name,
@@ -113,7 +120,11 @@ class Evaluator:
 
     def value(self, expression: Expression, mask: Mask) -> Any:
         """The expression's value; what lanes outside the mask get means nothing."""
-        return self._handlers[type(expression)](expression, mask)
+        kind = type(expression)
+        if kind not in _LEAVES:
+            floats = isinstance(expression.type, Scalar) and expression.type.is_float
+            self.machine.meter.step(self._float_steps if floats else self._integer_steps)
+        return self._handlers[kind](expression, mask)
 
     def truth(self, expression: Expression, mask: Mask) -> tuple[Mask, Mask | None]:
         """Where a condition holds (of the mask's lanes), and where that is in doubt."""

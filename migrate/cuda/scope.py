@@ -85,12 +85,55 @@ class Scope:
     def opaque(self, node: Node, reason: str, kind: Type | None = None) -> OpaqueExpression:
         """An expression that is not understood, noted as an issue."""
         issue = OpaqueExpression(
-            self.text(node), reason, kind if kind is not None else Unknown("?"), self.span(node)
+            self.text(node),
+            reason,
+            kind if kind is not None else Unknown("?"),
+            self.span(node),
+            self._changed(node),
         )
         self.issues.append(issue)
         return issue
 
     def opaque_statement(self, node: Node, reason: str) -> Opaque:
-        issue = Opaque(self.text(node), reason, self.span(node))
+        issue = Opaque(self.text(node), reason, self.span(node), self._changed(node))
         self.issues.append(issue)
         return issue
+
+    def _changed(self, node: Node) -> tuple[int, ...]:
+        """Variables that may have another value after a piece of text that is not understood."""
+        pending: list[tuple[Node, bool]] = [(node, False)]
+        found: dict[int, None] = {}
+        while pending:
+            self.meter.step()
+            here, taken = pending.pop()
+            if here.type == "identifier" and taken:
+                variable = self.lookup(self.text(here))
+                if isinstance(variable, Variable) and not variable.const:
+                    found[variable.id] = None
+            targets = {child.id for child in _targets(here)}
+            everything = taken or here.type in _ANYTHING
+            pending += [(child, everything or child.id in targets) for child in here.children]
+        return tuple(sorted(found))
+
+
+_ANYTHING = frozenset({"ERROR", "lambda_expression", "gnu_asm_output_operand_list"})
+"""Syntax in which every name may be assigned to."""
+
+
+def _targets(node: Node) -> list[Node]:
+    """The parts of a piece of syntax that it can assign to."""
+    match node.type:
+        case "assignment_expression":
+            targets = [node.child_by_field_name("left")]
+        case "update_expression":
+            targets = [node.child_by_field_name("argument")]
+        case "pointer_expression" if node.children and node.children[0].type == "&":
+            targets = [node.child_by_field_name("argument")]
+        case "call_expression":
+            # Whether a parameter is a reference is not known.
+            given = node.child_by_field_name("arguments")
+            named = given.children if given is not None else []
+            targets = [child for child in named if child.type == "identifier"]
+        case _:
+            targets = []
+    return [target for target in targets if target is not None]

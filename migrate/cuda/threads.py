@@ -77,6 +77,8 @@ class Threads:
         self.loops: list[_LoopExits] = []
         self.kernel_exits: Mask = np.zeros(machine.lanes.total, dtype=np.bool_)
         self.depth = 0
+        # What a statement or a round of a loop costs beside its expressions (see `Evaluator`).
+        self._steps = 16 + machine.lanes.total // 1024
 
     def run(self, kernel: Function, buffers: Mapping[str, Ref], scalars: Mapping[int, Any]) -> None:
         frame = Frame()
@@ -133,7 +135,7 @@ class Threads:
 
     def statement(self, statement: Statement, mask: Mask) -> Mask:
         """Run a statement; the lanes that go on."""
-        self.machine.meter.step()
+        self.machine.meter.step(self._steps)
         match statement:
             case Evaluate(expression=expression):
                 self.evaluator.value(expression, mask)
@@ -334,7 +336,7 @@ class Threads:
         ghostly = 0
         try:
             while True:
-                machine.meter.step()
+                machine.meter.step(self._steps)
                 skip = statement.kind == "do" and first
                 first = False
                 if statement.condition is not None and not skip:

@@ -10,11 +10,11 @@ from migrate.source import Source
 _PATTERN = re.compile(
     rb"""
       (?P<newline>\n)
-    | (?P<space>(?:[ \t\r\f\v]|\\\r?\n)+)
-    | (?P<comment>//(?:[^\n\\]|\\(?:\r?\n|.)?)*|/\*.*?(?:\*/|\Z))
+    | (?P<space>(?:[ \t\r\f\v]++|\\\r?\n)++)
+    | (?P<comment>//(?:[^\n\\]++|\\(?:\r?\n|.)?)*+|/\*.*?(?:\*/|\Z))
     | (?P<string>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)"
-        |(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"
-        |(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
+        |(?:u8|[uUL])?"(?:\\.|[^"\\\n]++)*+"
+        |(?:u8|[uUL])?'(?:\\.|[^'\\\n]++)++')
     | (?P<name>[A-Za-z_$][A-Za-z0-9_$]*)
     | (?P<number>\.?[0-9](?:[eEpP][+-]|'(?=[0-9a-zA-Z])|[0-9A-Za-z_.])*)
     | (?P<punctuation>\#\#|\.\.\.|[\x80-\xff]+|.)

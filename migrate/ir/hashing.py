@@ -56,21 +56,32 @@ class Bijection:
         self._shift = np.uint64((bits + 1) // 2)
 
     def __call__(self, values: Ids) -> Ids:
+        made = np.array(values)
         with np.errstate(over="ignore"):
-            return self._cut(self._pass(self._cut(values + self._start), self._forward))
+            made += self._start
+            self._pass(made, self._forward)
+        return made
 
     def inverse(self, values: Ids) -> Ids:
+        made = np.array(values)
         with np.errstate(over="ignore"):
-            return self._cut(self._pass(values, self._backward) - self._start)
+            self._pass(made, self._backward)
+            made -= self._start
+        self._cut(made)
+        return made
 
-    def _cut(self, values: Ids) -> Ids:
-        return values if self._mask is None else np.asarray(values & self._mask)
+    def _cut(self, values: Ids) -> None:
+        if self._mask is not None:
+            values &= self._mask
 
-    def _pass(self, values: Ids, factors: Sequence[np.uint64]) -> Ids:
+    def _pass(self, values: Ids, factors: Sequence[np.uint64]) -> None:
+        """In place.  What is above the width does no harm until it is shifted down."""
         for factor in factors[:2]:
-            values = self._cut(values * factor)
-            values = values ^ values >> self._shift
-        return self._cut(values * factors[2])
+            values *= factor
+            self._cut(values)
+            values ^= values >> self._shift
+        values *= factors[2]
+        self._cut(values)
 
 
 class Noted:
@@ -110,6 +121,8 @@ class Noted:
     def known(self, ids: Ids) -> NDArray[np.bool_] | None:
         """Which hashes are noted; `None` for none of them."""
         ids = np.asarray(ids)
+        if not self.size:
+            return None
         found: NDArray[np.bool_] = np.asarray(self._filter[self._low(ids)])
         if not found.any():
             return None
@@ -138,7 +151,7 @@ class Noted:
         return tuple(made)
 
     def _low(self, ids: Ids) -> NDArray[np.int64]:
-        return np.asarray(ids & np.uint64(self._filter.size - 1)).astype(np.int64)
+        return np.asarray(ids & np.uint64(self._filter.size - 1)).view(np.int64)
 
 
 def _merged(

@@ -38,7 +38,7 @@ from migrate.ir.forms import (
 from migrate.ir.hashing import Ids
 from migrate.ir.literals import Floats, canonical
 from migrate.ir.rings import COMMUTATIVE_ONLY, GROUPS, INVERSES
-from migrate.ir.runs import Regular, alike, ranked, regular, runs, sorted_by, turned
+from migrate.ir.runs import Lengths, Regular, alike, grids, ranked, runs, sorted_by, turned
 from migrate.ir.terms import Made
 from migrate.source import Span
 
@@ -79,7 +79,11 @@ class _Skeleton:
 
 @dataclass(slots=True)
 class _Parts:
-    """The operands of the terms of a group, described."""
+    """The operands of the terms of a group, described, by term and in canonical order.
+
+    Those of term `i` are `lengths[i]` from `starts[i]`, and its number if it has one
+    (`number_shapes[i]` is -1 if not).
+    """
 
     parents: Numbers
     powers: Numbers
@@ -87,7 +91,15 @@ class _Parts:
     rows: Numbers
     negative: Truths
     number: Floats
-    """Of each term."""
+    starts: Numbers
+    lengths: Numbers
+    number_shapes: Numbers
+    number_rows: Numbers
+
+    def runs(self, term: int) -> list[_Run]:
+        """The operands of a term but its number."""
+        some = slice(self.starts[term], self.starts[term] + self.lengths[term])
+        return [_Run(*run) for run in runs(self.skeletons[some], self.powers[some])]
 
 
 class Reader:
@@ -185,33 +197,29 @@ class Reader:
         parts = self.parts(group, operator)
         assert group.operands is not None
         numbered = group.operands.numbered
-        count = len(group.ids)
-        starts = np.searchsorted(parts.parents, np.arange(count))
-        lengths = np.searchsorted(parts.parents, np.arange(count), side="right") - starts
         self.negative_of[places] = parts.negative
         if operator in {"add", "multiply"}:
             # A sum or product of one part is that part.
-            alone = (lengths == 1) & ~numbered
-            alone[alone] = parts.powers[starts[alone]] == 1
-            self.skeleton_of[places[alone]] = parts.skeletons[starts[alone]]
-            self.row_of[places[alone]] = parts.rows[starts[alone]]
+            alone = (parts.lengths == 1) & ~numbered
+            alone[alone] = parts.powers[parts.starts[alone]] == 1
+            self.skeleton_of[places[alone]] = parts.skeletons[parts.starts[alone]]
+            self.row_of[places[alone]] = parts.rows[parts.starts[alone]]
         else:
-            alone = np.zeros(count, bool)
-        number_shape = np.full(count, -1, np.int64)
-        number_row = np.zeros(count, np.int64)
+            alone = np.zeros(len(group.ids), bool)
         shown = numbered & ~alone
-        number_shape[shown], number_row[shown] = self.number_shapes(parts.number[shown])
+        numbers = self.number_shapes(parts.number[shown])
+        parts.number_shapes[shown], parts.number_rows[shown] = numbers
         for members in alike(
-            parts.parents, starts, lengths, parts.skeletons, parts.powers, number_shape
+            parts.parents,
+            parts.starts,
+            parts.lengths,
+            parts.skeletons,
+            parts.powers,
+            parts.number_shapes,
         ):
             members = members[~alone[members]]
             if members.size:
-                first = int(starts[members[0]])
-                pieces = slice(first, first + int(lengths[members[0]]))
-                found = [_Run(*run) for run in runs(parts.skeletons[pieces], parts.powers[pieces])]
-                self.describe_members(
-                    group, entry, places, parts, members, starts, found, number_shape, number_row
-                )
+                self.describe_members(group, entry, places, parts, members)
 
     def parts(self, group: Group, operator: str) -> _Parts:
         """The operands of a group in canonical order, with signs taken out."""
@@ -238,7 +246,20 @@ class Reader:
             order = sorted_by(parents, standing, powers, rank)
             parents, powers = parents[order], powers[order]
             skeletons, rows = skeletons[order], rows[order]
-        return _Parts(parents, powers, skeletons, rows, negative, number + 0.0)
+        terms = np.arange(len(group.ids))
+        starts = np.searchsorted(parents, terms)
+        return _Parts(
+            parents=parents,
+            powers=powers,
+            skeletons=skeletons,
+            rows=rows,
+            negative=negative,
+            number=number + 0.0,
+            starts=starts,
+            lengths=np.searchsorted(parents, terms, side="right") - starts,
+            number_shapes=np.full(terms.size, -1, np.int64),
+            number_rows=np.zeros(terms.size, np.int64),
+        )
 
     def by_digest(self, skeletons: Numbers) -> Numbers:
         """Where each skeleton stands in an order that does not depend on how it was met."""
@@ -249,39 +270,37 @@ class Reader:
         return np.asarray(standing[skeletons])
 
     def describe_members(
-        self,
-        group: Group,
-        entry: Made,
-        places: Numbers,
-        parts: _Parts,
-        members: Numbers,
-        starts: Numbers,
-        found: list[_Run],
-        number_shape: Numbers,
-        number_row: Numbers,
+        self, group: Group, entry: Made, places: Numbers, parts: _Parts, members: Numbers
     ) -> None:
         """Terms of a group whose operands have the same shapes."""
         operator = INVERSES.get(entry.operator, entry.operator)
         combining = operator in GROUPS
+        found = parts.runs(int(members[0]))
         if not combining:
             found = [replace(run, count=1) for run in found for _ in range(run.count)]
-        offsets = np.cumsum([0, *(run.count for run in found)])
-        steps: list[Regular | None] = []
-        for run, offset in zip(found, offsets, strict=False):
-            if run.count < 2:
-                steps.append(None)
-                continue
-            begins = starts[members] + offset
-            self.meter.step(members.size * run.count // 64 + 1)
-            steps.append(regular(self.table(run.skeleton), parts.rows, begins, run.count))
-        even = np.array([s.even if s else np.zeros(members.size, bool) for s in steps])
-        number = int(number_shape[members[0]])
+        offsets = np.cumsum([0, *(run.count for run in found)])[: len(found)]
+        steps: list[list[tuple[Lengths, Regular]]] = []
+        # Which of its `steps` each run of a term takes; 0 is none.
+        taken = np.zeros((len(found), members.size), np.int64)
+        for position, (run, offset) in enumerate(zip(found, offsets, strict=True)):
+            steps.append([])
+            if run.count > 1:
+                self.meter.step(members.size * run.count // 64 + 1)
+                begins = parts.starts[members] + offset
+                even = grids(self.table(run.skeleton), parts.rows, begins, run.count)
+                for number, (lengths, regular) in enumerate(sorted(even.items())):
+                    taken[position, regular.runs] = number + 1
+                    steps[-1].append((lengths, regular))
+        number = int(parts.number_shapes[members[0]])
         last = [_Run(number, 1, 1)] if number >= 0 else []
-        patterns = np.unique(even, axis=1).T if found else [np.zeros(0, bool)]
-        for pattern in patterns:
-            chosen = np.flatnonzero((even == pattern[:, None]).all(axis=0)) if found else ...
+        for pattern in np.unique(taken, axis=1).T:
+            chosen = np.flatnonzero((taken == pattern[:, None]).all(axis=0))
             these = members[chosen]
-            shape = [replace(r, regular=bool(e)) for r, e in zip(found, pattern, strict=True)]
+            even_ = [s[t - 1] if t else None for s, t in zip(steps, pattern.tolist(), strict=True)]
+            shape = [
+                run if step is None else self.grid(operator, run, step[0], entry.span)
+                for run, step in zip(found, even_, strict=True)
+            ]
             shape += last
             understood = all(self.skeletons[run.skeleton].understood for run in shape)
             width = sum(self.width(run) for run in shape)
@@ -290,18 +309,27 @@ class Reader:
                 self.hashed(group, places, these, parts.negative, entry, understood)
                 continue
             columns = [np.zeros((these.size, 0), np.int64)]
-            for run, offset, step in zip(found, offsets, steps, strict=False):
-                if step is not None and run.count > 1 and step.even[chosen].all():
-                    columns.append(step.columns[chosen])
+            for run, offset, step in zip(found, offsets, even_, strict=True):
+                if step is not None:
+                    columns.append(step[1].columns[np.searchsorted(step[1].runs, chosen)])
                     continue
                 table = self.table(run.skeleton)
-                for position in range(run.count):
-                    columns.append(table[parts.rows[starts[these] + offset + position]])
+                for part in range(run.count):
+                    columns.append(table[parts.rows[parts.starts[these] + offset + part]])
             if last:
-                columns.append(self.table(number)[number_row[these]])
+                columns.append(self.table(number)[parts.number_rows[these]])
             kind = "combine" if combining else "apply"
             skeleton = self.skeleton(kind, operator, tuple(shape), width, depth, entry.span)
             self.assign(places[these], skeleton, np.concatenate(columns, axis=1))
+
+    def grid(self, operator: str, run: _Run, lengths: Lengths, span: Span | None) -> _Run:
+        """A run in equal steps; rows of a grid are combinations of their own."""
+        made = _Run(run.skeleton, 1, lengths[-1], regular=True)
+        for length in reversed(lengths[:-1]):
+            depth = self.skeletons[made.skeleton].depth + 1
+            row = self.skeleton("combine", operator, (made,), self.width(made), depth, span)
+            made = _Run(row, 1, length, regular=True)
+        return replace(made, power=run.power)
 
     def width(self, run: _Run) -> int:
         return self.skeletons[run.skeleton].width * (2 if run.regular else run.count)

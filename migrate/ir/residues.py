@@ -7,8 +7,10 @@ exponential is w^(residue modulo q) modulo p, for an element w of order q: it tu
 into products, as exp does.  (Residues in pairs for the sake of exp: Jia et al., "Mirage: A
 Multi-Level Superoptimizer for Tensor Programs", 2024, section 6.)
 
-Everything else is a hash of its arguments: elements of inputs, other functions, maxima and
-the like (of the collection of their operands), an exponential's residue modulo q.
+An exponential has no residue modulo q, and neither has what is computed from one: of an
+exponential of it only the equality of its argument is seen.  Everything else is a hash of
+its arguments: elements of inputs, other functions, maxima and the like (of the collection
+of their operands).
 """
 
 from __future__ import annotations
@@ -30,7 +32,12 @@ PRIMES: Final = (2147483543, 2147482943, 2147481893, 2147481359, 2147480921, 214
 
 _HALF: Final = np.uint64(32)
 _LOW: Final = np.uint64(0xFFFFFFFF)
+_ZERO: Final = np.uint64(0)
 _DIGIT: Final = np.uint64(16)
+_DIGITS: Final = np.uint64(0xFFFF)
+_BLIND: Final = np.uint64(1 << 31)
+"""In place of the residue modulo q, where there is none."""
+
 _ROUNDS: Final = 4
 
 _DEFINED: dict[str, Callable[[Residues, Ids], Ids]] = {
@@ -106,34 +113,44 @@ class Residues:
         return self._spread(scramble(np.arange(size, dtype=np.uint64) ^ base))
 
     def combine(self, operator: str, args: Sequence[Ids]) -> Ids:
-        first, second = args
         match operator:
             case "add":
-                return self.plus(first, second)
+                return self.plus(*args)
             case "multiply":
-                return self.times(first, second)
-        with np.errstate(over="ignore"):
-            a, b = self._in_group(operator, first), self._in_group(operator, second)
-            return self._out_of_group(operator, a[0] + b[0], a[1] + b[1])
+                return self.times(*args)
+        return self.total(operator, np.stack(np.broadcast_arrays(*args), axis=-1))
 
     def total(self, operator: str, rows: Ids) -> Ids:
-        if operator == "multiply":
-            # Half of the factors times the other half, until one is left.
-            while rows.shape[-1] > 1:
-                half = rows.shape[-1] // 2
-                product = self.times(rows[..., :half], rows[..., half : 2 * half])
-                rows = np.concatenate([product, rows[..., 2 * half :]], axis=-1)
-            return rows[..., 0]
-        parts = _unpacked(rows) if operator == "add" else self._in_group(operator, rows)
-        low, high = (part.sum(axis=-1, dtype=np.uint64) for part in parts)
-        if operator == "add":
-            return _packed(low % self._p, high % self._q)
-        return self._out_of_group(operator, low, high)
+        match operator:
+            case "add":
+                low, high = _unpacked(rows)
+                blind = np.bitwise_or.reduce(high, axis=-1)
+                low, high = (part.sum(axis=-1, dtype=np.uint64) for part in (low, high))
+                return self._pair(low % self._p, high % self._q, blind)
+            case "multiply":
+                # Half of the factors times the other half, until one is left.
+                while rows.shape[-1] > 1:
+                    half = rows.shape[-1] // 2
+                    product = self.times(rows[..., :half], rows[..., half : 2 * half])
+                    rows = np.concatenate([product, rows[..., 2 * half :]], axis=-1)
+                return rows[..., 0]
+        others = rows != self.numbers(np.array(GROUPS[operator]))
+        low, high = self._in_group(operator, rows)
+        total = self._out_of_group(
+            operator,
+            np.where(others, low, _ZERO).sum(axis=-1, dtype=np.uint64),
+            np.where(others, high, _ZERO).sum(axis=-1, dtype=np.uint64),
+        )
+        # What is combined with nothing is left as it is.
+        first = np.take_along_axis(rows, others.argmax(axis=-1)[..., None], -1)[..., 0]
+        return np.where(others.sum(axis=-1) <= 1, first, total)
 
     def inverse(self, operator: str, arg: Ids) -> Ids:
         if operator == "negate":
             low, high = _unpacked(arg)
-            return _packed((self._p - low % self._p) % self._p, (self._q - high) % self._q)
+            return self._pair(
+                (self._p - low % self._p) % self._p, (self._q - high % self._q) % self._q, high
+            )
         ids, where = np.unique(arg, return_inverse=True)
         return self._inverted(ids)[where].reshape(np.shape(arg))
 
@@ -148,11 +165,11 @@ class Residues:
 
     def plus(self, one: Ids, other: Ids) -> Ids:
         (a, b), (c, d) = _unpacked(one), _unpacked(other)
-        return _packed((a + c) % self._p, (b + d) % self._q)
+        return self._pair((a + c) % self._p, (b + d) % self._q, b | d)
 
     def times(self, one: Ids, other: Ids) -> Ids:
         (a, b), (c, d) = _unpacked(one), _unpacked(other)
-        product = _packed(a * c % self._p, b * d % self._q)
+        product = self._pair(a * c % self._p, b * d % self._q, b | d)
         # What infinity multiplies may be 0: it is left as it is.
         endless = (a >= self._p) | (c >= self._p)
         if np.any(endless):
@@ -164,9 +181,11 @@ class Residues:
     def exp(self, arg: Ids) -> Ids:
         _, exponent = _unpacked(arg)
         low, high = self._powers
-        power = low[exponent & np.uint64(0xFFFF)] * high[exponent >> _DIGIT] % self._p
-        _, blind = _unpacked(self._spread(hashed("exp", (arg,))))
-        return _packed(power, blind)
+        power = low[exponent & _DIGITS] * high[exponent >> _DIGIT & _DIGITS] % self._p
+        blind = exponent >= _BLIND
+        if np.any(blind):
+            power = np.where(blind, _unpacked(self._spread(hashed("exp", (arg,))))[0], power)
+        return _packed(power, np.full_like(power, _BLIND))
 
     def log(self, arg: Ids) -> Ids:
         return self._spread(hashed("log", (arg,)))
@@ -180,11 +199,16 @@ class Residues:
 
     def _inverted(self, ids: Ids) -> Ids:
         low, high = _unpacked(ids)
-        zero = (low == 0) | (high == 0)
+        zero = (low % self._p == 0) | (high == 0)
         known = self._literals.known(ids) if np.any(zero) else None
         if np.any(zero & ~known if known is not None else zero):
             self.unlucky = True
-        return _packed(_inverse(low, self._p), _inverse(high, self._q))
+        return self._pair(_inverse(low, self._p), _inverse(high, self._q), high)
+
+    def _pair(self, low: Ids, high: Ids, given: Ids) -> Ids:
+        """Residues computed from pairs whose second parts are, or'ed together, `given`."""
+        blind = given >= _BLIND
+        return _packed(low, np.where(blind, _BLIND, high) if np.any(blind) else high)
 
     def _power_tables(self) -> tuple[Ids, Ids]:
         """w^i and w^(65536 i), for i below 65536 and a w of order q."""
@@ -227,30 +251,36 @@ class Residues:
     def _in_group(self, operator: str, ids: Ids) -> tuple[Ids, Ids]:
         """Terms as elements of an operator's group: pairs too, scrambled (a Feistel cipher)."""
         low, high = _unpacked(ids)
+        blind = high >= _BLIND
+        if np.any(blind):
+            low, high = _unpacked(np.where(blind, self._spread(scramble(ids)), ids))
         for turn in range(_ROUNDS):
             key = np.uint64(salt(f"{operator} {turn}"))
             if turn % 2:
                 high = (high + self._draw(low, key, self._q)) % self._q
             else:
                 low = (low + self._draw(high, key, self._p)) % self._p
-        neutral = ids == self.numbers(np.array(GROUPS[operator]))
-        zero = np.uint64(0)
-        return np.where(neutral, zero, low), np.where(neutral, zero, high)
+        return low, high
 
     def _out_of_group(self, operator: str, low: Ids, high: Ids) -> Ids:
         low, high = low % self._p, high % self._q
-        neutral = (low == 0) & (high == 0)
         for turn in reversed(range(_ROUNDS)):
             key = np.uint64(salt(f"{operator} {turn}"))
             if turn % 2:
                 high = (high + self._q - self._draw(low, key, self._q)) % self._q
             else:
                 low = (low + self._p - self._draw(high, key, self._p)) % self._p
-        return np.where(neutral, self.numbers(np.array(GROUPS[operator])), _packed(low, high))
+        return _packed(low, high)
 
     @staticmethod
     def _draw(part: Ids, key: np.uint64, below: np.uint64) -> Ids:
         return np.asarray((scramble(part ^ key) >> _HALF) * below >> _HALF)
+
+
+def agree(one: Ids, other: Ids) -> NDArray[np.bool_]:
+    """Which terms are equal as far as both have residues."""
+    (a, b), (c, d) = _unpacked(one), _unpacked(other)
+    return np.asarray((a == c) & ((b == d) | (((b | d) >= _BLIND) & (a < _LOW))))
 
 
 def _unpacked(ids: Ids) -> tuple[Ids, Ids]:

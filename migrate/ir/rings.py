@@ -105,7 +105,6 @@ _UNIT = np.uint64(salt("one") | 1)
 _HASHED = np.uint64(salt("number"))
 _FACTOR = np.uint64(salt("a number as a factor"))
 _SIZE = np.uint64((1 << 63) - 1)
-_TOP = np.uint64(63)
 _ZERO = np.uint64(0)
 
 
@@ -128,8 +127,7 @@ def number_terms(numbers: Floats) -> Ids:
 
 def sizes(ids: Ids) -> Ids:
     """What a term and its negation have in common."""
-    with np.errstate(over="ignore"):
-        return np.asarray(np.where(ids >> _TOP, _ZERO - ids, ids) & _SIZE)
+    return np.asarray(np.abs(np.asarray(ids).view(np.int64)).view(np.uint64) & _SIZE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +237,7 @@ class Hashes:
 
     def _factors(self, ids: Ids) -> _Factors:
         ids = np.asarray(ids)
-        negative = np.asarray((ids >> _TOP).astype(bool))
+        negative = np.asarray(ids.view(np.int64) < 0)
         size = sizes(ids)
         scales: Floats | None = None
         scaled = self._scaled.known(size)
@@ -263,13 +261,19 @@ class Hashes:
         rest = np.asarray(given.rest & _SIZE)
         size = self._product.inverse(rest)
         if given.scales is None:
-            # Nothing is left: 1.
-            size = np.where(rest == _ZERO, number_terms(np.asarray(1.0)), size)
+            if not rest.all():
+                # Nothing is left: 1.
+                size = np.where(rest == _ZERO, number_terms(np.asarray(1.0)), size)
         else:
             shape = np.broadcast_shapes(rest.shape, given.scales.shape)
             spread = (np.broadcast_to(array, shape) for array in (size, given.scales, rest))
             size = self._scale(*spread)
-        return np.where(given.negative, _ZERO - size, size)
+        if size.shape != given.negative.shape:
+            size = np.array(
+                np.broadcast_to(size, np.broadcast_shapes(size.shape, given.negative.shape))
+            )
+        np.negative(size, out=size, where=given.negative)
+        return size
 
     def _scale(self, size: Ids, scales: Floats, rest: Ids) -> Ids:
         """Sizes times numbers, with a note of what they were."""

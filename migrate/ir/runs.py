@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,25 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 
+Lengths: TypeAlias = tuple[int, ...]
+"""The lengths of a grid, outer first."""
+
 _AT_ONCE = 1 << 20
 """Coordinates looked at in one go."""
+_SHORTEST = 3
+"""Parts of a row of a grid: any two are in equal steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regular:
+    """Some runs in equal steps: which they are, and the coordinates that tell all others.
+
+    `columns` has those of the first two parts; of a grid, of the first two of its first
+    two rows, and so on.
+    """
+
+    runs: Numbers
+    columns: Numbers
 
 
 def ranked(skeletons: Numbers, rows: Numbers, table: Callable[[int], Numbers]) -> Numbers:
@@ -105,26 +123,54 @@ def runs(skeletons: Numbers, powers: Numbers) -> list[tuple[int, int, int]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Regular:
-    """Of some runs: whether their coordinates go up by equal steps, and the first two rows."""
+def grids(table: Numbers, rows: Numbers, begins: Numbers, count: int) -> dict[Lengths, Regular]:
+    """Those of some runs of `count` parts whose coordinates go up by equal steps, by shape.
 
-    even: Truths
-    columns: Numbers
-    """Shape (runs, 2 * width)."""
-
-
-def regular(table: Numbers, rows: Numbers, begins: Numbers, count: int) -> Regular:
-    """Look at runs of `count` parts; run `i` has the coordinates `table[rows[begins[i] + k]]`."""
+    Run `i` has the coordinates `table[rows[begins[i] + k]]`.  Equal steps may be those of a
+    grid: rows of equal steps, the rows in equal steps too.
+    """
     width = table.shape[1]
-    even = np.ones(begins.size, bool)
-    columns = np.empty((begins.size, 2, width), np.int64)
+    found: dict[Lengths, list[Regular]] = {}
     at_once = max(1, _AT_ONCE // max(1, count * width))
-    with np.errstate(over="ignore"):
-        for first in range(0, begins.size, at_once):
-            some = slice(first, first + at_once)
-            content = table[rows[begins[some, None] + np.arange(count)]]
-            columns[some] = content[:, :2]
+    for first in range(0, begins.size, at_once):
+        some = begins[first : first + at_once]
+        content = table[rows[some[:, None] + np.arange(count)]]
+        for shape, grid in _grids(content, first + np.arange(some.size)):
+            found.setdefault(shape, []).append(grid)
+    return {
+        shape: Regular(
+            np.concatenate([grid.runs for grid in several]),
+            np.concatenate([grid.columns for grid in several]),
+        )
+        for shape, several in found.items()
+    }
+
+
+def _grids(content: Numbers, numbers: Numbers) -> list[tuple[Lengths, Regular]]:
+    """`content` has shape (runs, count, width), `numbers` says which runs they are."""
+    pending: list[tuple[Numbers, Numbers, Lengths]] = [(content, numbers, ())]
+    found: list[tuple[Lengths, Regular]] = []
+    while pending:
+        content, numbers, inner = pending.pop()
+        count = content.shape[1]
+        with np.errstate(over="ignore"):
             steps = np.diff(content, axis=1)
-            even[some] = (steps == steps[:, :1]).all(axis=(1, 2))
-    return Regular(even, columns.reshape(begins.size, 2 * width))
+            uneven = (steps != steps[:, :1]).any(axis=2)
+        lengths = np.where(uneven.any(axis=1), uneven.argmax(axis=1) + 1, count)
+        for length in np.unique(lengths).tolist():
+            if length < count and (length < _SHORTEST or count % length):
+                continue
+            chosen = lengths == length
+            which = numbers[chosen]
+            if length == count:
+                pairs = content[chosen, :2].reshape(which.size, -1)
+                found.append(((count, *inner), Regular(which, pairs)))
+                continue
+            lines = content[chosen].reshape(which.size, count // length, length, -1)
+            with np.errstate(over="ignore"):
+                steps = np.diff(lines, axis=2)
+            even = (steps == steps[:, :, :1]).all(axis=(1, 2, 3))
+            pairs = lines[even][:, :, :2].reshape(int(even.sum()), count // length, -1)
+            if len(pairs):
+                pending.append((pairs, which[even], (length, *inner)))
+    return found

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from migrate.budget import Meter
 from migrate.ir.evaluate import Array, Mask, Unevaluable
-from migrate.ir.hashing import Ids
+from migrate.ir.hashing import Ids, Noted
 from migrate.ir.literals import Literals
 from migrate.ir.nodes import Buffer, Op, Rounding
 from migrate.ir.reals import real, rounding_operator, spelled, truth_values, wraps
@@ -101,6 +101,8 @@ class Terms:
         missing = np.asarray(self.missing).reshape(1)
         self._record("missing", missing, (), None)
         self._literals.learn(missing, np.full(1, np.nan))
+        self._lost = Noted()
+        self._lost.note(missing)
         self._nan = self._number(np.nan)
         for number in GROUPS.values():
             self._number(number)
@@ -210,12 +212,8 @@ class Terms:
         return numbers.astype(np.int64) if np.isfinite(numbers).all() else None
 
     def unwritten(self, value: Array) -> NDArray[np.bool_]:
-        known = self._literals.known(value)
-        if known is None:
-            return np.zeros(np.shape(value), bool)
-        known = np.array(known & (value != self._nan))
-        known[known] = np.isnan(self._literals.numbers(value[known]))
-        return np.asarray(known)
+        lost = self._lost.known(value)
+        return np.zeros(np.shape(value), bool) if lost is None else lost
 
     def unknown(self, op: Op, args: Sequence[Array], shape: tuple[int, ...]) -> Array:
         self._opaque += 1
@@ -284,7 +282,7 @@ class Terms:
                 found[new] = True
 
         for arg, known in zip(spread, knowns, strict=True):
-            if known is not None and (gone := self.unwritten(arg)).any():
+            if known is not None and (gone := self._lost.known(arg)) is not None:
                 undefined = self._no_number(operator, span)
                 settle(gone, np.where(arg == self.missing, undefined, arg))
         known_everywhere = [known for known in knowns if known is not None]
@@ -447,6 +445,7 @@ class Terms:
             found = self._undefined[operator, span] = np.asarray(self._ring.mark(text))
             self._record("undefined", found.reshape(1), (), span)
             self._literals.learn(found.reshape(1), np.full(1, np.nan))
+            self._lost.note(found)
         return found
 
     def _record(

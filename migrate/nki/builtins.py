@@ -10,7 +10,6 @@ from typing import TypeAlias
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame
 from migrate.nki.operations import (
-    MAX_ITEMS,
     integer,
     items_of,
     iteration,
@@ -23,6 +22,7 @@ from migrate.nki.operations import (
 from migrate.nki.symbols import ArithmeticFault, Number, Origin, binary, constant, unary
 from migrate.nki.symbols import axis as position
 from migrate.nki.values import (
+    MAX_ITEMS,
     Builtin,
     DynamicSlice,
     Function,
@@ -33,6 +33,9 @@ from migrate.nki.values import (
     View,
     describe,
 )
+
+MAX_DIGITS = 400
+"""Digits to round to: more than a float has on either side of its point."""
 
 Host: TypeAlias = Callable[[Frame, tuple[object, ...], dict[str, object], Origin], object]
 
@@ -278,8 +281,9 @@ def _scalar(name: str) -> Host:
         (value,) = _positional(name, args, keywords, origin, 1)
         if isinstance(value, str):
             try:
-                return constant(int(value) if name == "int" else float(value), origin)
-            except ValueError:
+                found = int(value) if name == "int" else float(value)
+                return unary("+", constant(found), origin)
+            except (ArithmeticFault, ValueError):
                 raise KernelFault("value", f"{name} of a string", origin) from None
         operand = number(value, origin)
         try:
@@ -321,6 +325,8 @@ def _round(
     value, *digits = _positional("round", args, keywords, origin, 1, 2)
     operand = number(value, origin)
     places = int(integer(digits[0], origin).value) if digits else None
+    if places is not None and abs(places) > MAX_DIGITS:
+        raise Unsupported(f"rounding to {places} digits", origin)
     try:
         return Number(round(operand.value, places), "round", (operand,), origin)
     except (ValueError, OverflowError) as error:
@@ -370,8 +376,10 @@ def _container(name: str) -> Host:
                     found.update(argument)
                 else:
                     for pair in items_of(argument, origin):
-                        key, value = items_of(pair, origin)
-                        found[key_of(key, origin)] = value
+                        entry = items_of(pair, origin)
+                        if len(entry) != 2:
+                            raise KernelFault("value", "dict of something else than pairs", origin)
+                        found[key_of(entry[0], origin)] = entry[1]
                 found.update(keywords)
             return found
         values = _positional(name, args, keywords, origin, 0, 1)

@@ -18,6 +18,11 @@ from migrate.nki.values import (
 )
 from migrate.numerics.dtypes import DType
 
+_LAZY = frozenset(
+    {"append", "enumerate", "insert", "isinstance", "len", "range", "reversed", "zip"}
+)
+"""Library functions that do not go through the containers they are given."""
+
 
 def call(
     function: object,
@@ -36,7 +41,8 @@ def call(
             return issue(function.opcode, args, keywords, frame, origin)
         case Builtin():
             frame.run.step()
-            frame.run.touch(*args)
+            if function.name not in _LAZY:
+                frame.run.touch(*args)
             return function.call(frame, args, keywords, origin)
         case OperatorName():
             from migrate.nki.wrappers import call_operator

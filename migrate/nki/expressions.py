@@ -14,7 +14,6 @@ from migrate.nki import members
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Code, Evaluate, Frame
 from migrate.nki.operations import (
-    MAX_ITEMS,
     arithmetic,
     compare,
     formatted,
@@ -27,6 +26,7 @@ from migrate.nki.operations import (
 from migrate.nki.scoping import lookup, looped, name_of, store, subscript
 from migrate.nki.symbols import Number, Origin, constant, placed
 from migrate.nki.values import (
+    MAX_ITEMS,
     Function,
     Slice,
     View,
@@ -159,8 +159,13 @@ class Expressions:
         name = node.attr
         origin = self.origin(node)
 
+        whole = name in members.WHOLE
+
         def load(frame: Frame) -> object:
-            return members.attribute(inner(frame), name, origin)
+            value = inner(frame)
+            if whole:
+                frame.run.touch(value)
+            return members.attribute(value, name, origin)
 
         return load
 
@@ -170,7 +175,10 @@ class Expressions:
         origin = self.origin(node)
 
         def load(frame: Frame) -> object:
-            return subscript(inner(frame), key(frame), origin)
+            value, wanted = inner(frame), key(frame)
+            if isinstance(wanted, Slice):
+                frame.run.touch(value)
+            return subscript(value, wanted, origin)
 
         return load
 
@@ -196,6 +204,7 @@ class Expressions:
             for spread, argument, place in positional:
                 value = argument(frame)
                 if spread:
+                    frame.run.touch(value)
                     args.extend(items_of(value, origin))
                 else:
                     if inlined and isinstance(value, Number):
@@ -220,7 +229,14 @@ class Expressions:
         left, right = self.expression(node.left), self.expression(node.right)
         sign = sign_of(node.op)
         origin = self.origin(node)
-        return lambda frame: arithmetic(sign, left(frame), right(frame), origin)
+
+        def evaluate(frame: Frame) -> object:
+            a, b = left(frame), right(frame)
+            if not isinstance(a, Number):
+                frame.run.touch(a, b)
+            return arithmetic(sign, a, b, origin)
+
+        return evaluate
 
     def _unary(self, node: ast.UnaryOp) -> Evaluate:
         operand = self.expression(node.operand)
@@ -257,6 +273,8 @@ class Expressions:
             left = first(frame)
             for sign, operand in rest:
                 right = operand(frame)
+                if not isinstance(left, Number) or not isinstance(right, Number):
+                    frame.run.touch(left, right)
                 if not compare(sign, left, right, origin):
                     return False
                 left = right
@@ -283,7 +301,9 @@ class Expressions:
             found: list[object] = []
             for spread, part in parts:
                 if spread:
-                    found.extend(items_of(part(frame), origin))
+                    value = part(frame)
+                    frame.run.touch(value)
+                    found.extend(items_of(value, origin))
                 else:
                     found.append(part(frame))
             return found if as_list else tuple(found)
@@ -326,6 +346,7 @@ class Expressions:
                 text += str(part(frame))
                 if len(text) > MAX_ITEMS:
                     raise Unsupported("a very long string", origin)
+            frame.run.touch(text)
             return text
 
         return evaluate
@@ -472,6 +493,7 @@ class Expressions:
         ]
 
         def bind(frame: Frame, value: object) -> None:
+            frame.run.touch(value)
             found = items_of(value, origin)
             if stars:
                 star, after = stars[0], len(parts) - stars[0] - 1
@@ -497,7 +519,7 @@ class Expressions:
             holder, wanted = container(frame), key(frame)
             match holder:
                 case list() if isinstance(wanted, Number):
-                    position = int(wanted.value)
+                    position = int(integer(wanted, origin).value)
                     if not -len(holder) <= position < len(holder):
                         raise KernelFault(
                             "index", f"index {position} in {describe(holder)}", origin

@@ -11,7 +11,6 @@ from migrate.nki import reshaping, views
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame
 from migrate.nki.operations import (
-    MAX_ITEMS,
     equal,
     from_key,
     integer,
@@ -20,8 +19,23 @@ from migrate.nki.operations import (
     text_of,
 )
 from migrate.nki.symbols import Number, Origin, constant
-from migrate.nki.values import Builtin, Member, Namespace, Slice, Unknown, View, describe
+from migrate.nki.values import (
+    MAX_ITEMS,
+    Builtin,
+    Member,
+    Namespace,
+    Slice,
+    Unknown,
+    View,
+    describe,
+)
 from migrate.numerics.dtypes import DType
+
+WHOLE = frozenset(
+    {"endswith", "extend", "index", "insert", "items", "join", "keys", "lower", "pop"}
+    | {"startswith", "strip", "update", "upper", "values"}
+)
+"""Methods that may go through all of what they are called on."""
 
 
 def attribute(value: object, name: str, origin: Origin) -> object:
@@ -173,8 +187,10 @@ def _pattern(view: View, given: dict[str, object], origin: Origin) -> object:
             raise Unsupported(f"an access pattern with {name}", origin)
     pairs: list[tuple[Number, Number]] = []
     for pair in items_of(given.get("pattern"), origin):
-        step, count = _shape(pair, origin)
-        pairs.append((step, count))
+        numbers = _shape(pair, origin)
+        if len(numbers) != 2:
+            raise KernelFault("type", "an access pattern takes pairs of step and count", origin)
+        pairs.append((numbers[0], numbers[1]))
     offset = given.get("offset")
     start = None if offset is None else integer(offset, origin)
     return views.pattern(view, pairs, start, origin)

@@ -28,6 +28,15 @@ from migrate.nki.values import (
 )
 from migrate.numerics.dtypes import DType
 
+MAX_VISITED = 10_000
+"""Containers inside containers that a comparison goes through."""
+
+MAX_SHOWN = 256
+"""Containers inside containers that a message shows."""
+
+MAX_TEXT = 1000
+"""Characters that a message shows of a string in a container."""
+
 MAX_NESTING = 32
 """Containers inside containers that a comparison or a message looks into."""
 
@@ -140,10 +149,28 @@ def truth(value: object, origin: Origin) -> bool:
             return True
 
 
-def equal(left: object, right: object, origin: Origin, depth: int = 0) -> bool:
+class Room:
+    """How much of nested containers an operation may still look at.
+
+    Containers may hold one another many times over, so depth alone bounds nothing.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MAX_VISITED
+
+    def enter(self, depth: int, doing: str, origin: Origin) -> None:
+        """Raises `Unsupported` where it is too deep or too much."""
+        self.left -= 1
+        if depth > MAX_NESTING or self.left < 0:
+            raise Unsupported(f"{doing} large nested containers", origin)
+
+
+def equal(
+    left: object, right: object, origin: Origin, depth: int = 0, room: Room | None = None
+) -> bool:
     """`==` on interpreted values."""
-    if depth > MAX_NESTING:
-        raise Unsupported("comparing deeply nested containers", origin)
     match left, right:
         case Number(), Number():
             return left.value == right.value
@@ -152,12 +179,16 @@ def equal(left: object, right: object, origin: Origin, depth: int = 0) -> bool:
         case (tuple(), tuple()) | (list(), list()):
             assert isinstance(left, list | tuple)
             assert isinstance(right, list | tuple)
+            room = room if room is not None else Room()
+            room.enter(depth, "comparing", origin)
             return len(left) == len(right) and all(
-                equal(a, b, origin, depth + 1) for a, b in zip(left, right, strict=True)
+                equal(a, b, origin, depth + 1, room) for a, b in zip(left, right, strict=True)
             )
         case dict(), dict():
+            room = room if room is not None else Room()
+            room.enter(depth, "comparing", origin)
             return left.keys() == right.keys() and all(
-                equal(left[key], right[key], origin, depth + 1) for key in left
+                equal(left[key], right[key], origin, depth + 1, room) for key in left
             )
         case Unknown(), _:
             raise Unsupported(f"{left.text}: {left.reason}", origin)
@@ -223,6 +254,11 @@ def contains(container: object, item: object, origin: Origin) -> bool:
             return key_of(item, origin) in container
         case Range():
             wanted = number(item, origin).value
+            if isinstance(wanted, float):
+                # Python would compare it with every element.
+                if not wanted.is_integer():
+                    return False
+                wanted = int(wanted)
             first = container.start.value
             step, trips = int(container.step.value), int(container.trips.value)
             return wanted in range(int(first), int(first) + step * trips, step)
@@ -231,15 +267,17 @@ def contains(container: object, item: object, origin: Origin) -> bool:
     raise KernelFault("type", f"in {describe(container)}", origin)
 
 
-def key_of(value: object, origin: Origin, depth: int = 0) -> object:
+def key_of(value: object, origin: Origin, depth: int = 0, room: Room | None = None) -> object:
     """A plain hashable key that is equal where the values are."""
     match value:
         case Number():
             return value.value
         case None | bool() | str() | DType() | Memory() | Member() | OperatorName():
             return value
-        case tuple() if depth < MAX_NESTING:
-            return tuple(key_of(item, origin, depth + 1) for item in value)
+        case tuple():
+            room = room if room is not None else Room()
+            room.enter(depth, "a key of", origin)
+            return tuple(key_of(item, origin, depth + 1, room) for item in value)
         case Unknown():
             raise Unsupported(f"{value.text}: {value.reason}", origin)
     raise Unsupported(f"{describe(value)} as a dictionary key", origin)
@@ -293,19 +331,21 @@ def items_of(value: object, origin: Origin) -> list[object]:
     return [over.element(constant(k, origin)) for k in range(count)]
 
 
-def text_of(value: object, depth: int = 0) -> str:
-    """What `str` gives, for messages and string building."""
+def text_of(value: object, depth: int = 0, seen: list[None] | None = None) -> str:
+    """What `str` gives, for messages and string building; large containers are cut."""
+    seen = seen if seen is not None else []
     match value:
         case str():
-            return value
+            return value if depth == 0 or len(value) <= MAX_TEXT else f"{value[:MAX_TEXT]}..."
         case None | bool():
             return str(value)
         case Number():
             return str(value.value)
         case DType():
             return value.value
-        case tuple() | list() if depth < MAX_NESTING:
-            body = ", ".join(text_of(item, depth + 1) for item in value[:64])
+        case tuple() | list() if depth < MAX_NESTING and len(seen) < MAX_SHOWN:
+            seen.append(None)
+            body = ", ".join(text_of(item, depth + 1, seen) for item in value[:64])
             if isinstance(value, list):
                 return f"[{body}]"
             return f"({body},)" if len(value) == 1 else f"({body})"
@@ -320,7 +360,7 @@ def formatted(value: object, conversion: int, spec: str, origin: Origin) -> str:
     if conversion == -1 and isinstance(value, Number) and spec:
         try:
             return format(value.value, spec)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise KernelFault("value", str(error), origin) from None
     text = text_of(value)
     if conversion in (ord("r"), ord("a")) and isinstance(value, str):

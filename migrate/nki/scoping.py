@@ -13,6 +13,7 @@ from migrate.nki.operations import integer, iteration, key_of
 from migrate.nki.symbols import Number, Origin, axis, constant
 from migrate.nki.values import (
     Function,
+    Iteration,
     LoopValue,
     Namespace,
     Range,
@@ -83,6 +84,8 @@ def subscript(value: object, key: object, origin: Origin) -> object:
             return views.subscript(value, keys, origin)
         case tuple() | list() | str():
             if isinstance(key, Slice):
+                if key.step is not None and key.step.value == 0:
+                    raise KernelFault("value", "a slice with step 0", origin)
                 return value[_python_slice(key)]
             position = int(integer(key, origin).value)
             if not -len(value) <= position < len(value):
@@ -115,8 +118,10 @@ def _python_slice(key: Slice) -> slice:
 
 def looped(value: object, frame: Frame, origin: Origin, variable: str) -> Iterator[object]:
     """The elements a loop runs over, with the loop's position set while each is used."""
-    over = iteration(value, origin)
     run = frame.run
+    if not isinstance(value, Range | Iteration):
+        run.touch(value)
+    over = iteration(value, origin)
     loop = run.loop(origin, frame.stack, variable, over.iterator, over.counted)
     outer = run.loops
     for position in range(int(over.trips.value)):

@@ -16,11 +16,11 @@ from migrate.nki import imports
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.expressions import Expressions, sign_of
 from migrate.nki.frames import Assertion, Code, Frame
-from migrate.nki.operations import MAX_ITEMS, arithmetic, text_of, truth
+from migrate.nki.operations import arithmetic, text_of, truth
 from migrate.nki.scoping import lookup, looped, name_of, store
 from migrate.nki.symbols import Number, Origin, placed
 from migrate.nki.syntax import as_load, bound_names, depth_of, own_statements, views_in
-from migrate.nki.values import Function, LoopValue, Unknown, View
+from migrate.nki.values import MAX_ITEMS, Function, LoopValue, Unknown, View
 from migrate.source import Source
 
 
@@ -257,10 +257,12 @@ class Compiler(Expressions):
         def execute(frame: Frame) -> Flow:
             before = load(frame)
             operand = compute(frame)
+            if not isinstance(before, Number):
+                frame.run.touch(before, operand)
             if isinstance(before, list) and sign == "+" and isinstance(operand, list | tuple):
-                before.extend(operand)
-                if len(before) > MAX_ITEMS:
+                if len(before) + len(operand) > MAX_ITEMS:
                     raise Unsupported("a very long list", origin)
+                before.extend(operand)
                 return None
             bind(frame, arithmetic(sign, before, operand, origin))
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 
 from migrate.nki.operations import MAX_NESTING
 from migrate.nki.values import View
@@ -55,18 +56,27 @@ def bound_names(node: ast.stmt) -> Iterator[str]:
                     yield inner.target.id
 
 
-def views_in(value: object, found: list[View], depth: int = 0) -> None:
+def views_in(
+    value: object, found: list[View], depth: int = 0, seen: set[int] | None = None
+) -> None:
+    """The tensors in a value, at most `MAX_VIEWS` and some."""
     if depth > MAX_NESTING or len(found) > MAX_VIEWS:
         return
+    seen = seen if seen is not None else set()
     match value:
         case View():
             found.append(value)
+            return
         case tuple() | list():
-            for item in value[: MAX_VIEWS + 1]:
-                views_in(item, found, depth + 1)
+            items = list(value[: MAX_VIEWS + 1])
         case dict():
-            for item in list(value.values())[: MAX_VIEWS + 1]:
-                views_in(item, found, depth + 1)
+            items = list(islice(value.values(), MAX_VIEWS + 1))
+        case _:
+            return
+    if id(value) not in seen:
+        seen.add(id(value))
+        for item in items:
+            views_in(item, found, depth + 1, seen)
 
 
 def as_load(target: ast.expr) -> ast.expr:

@@ -61,6 +61,8 @@ class Bounded:
     `flush`: subnormal results may be flushed to zero, where a platform leaves that open.
     """
 
+    effort = 4
+
     def __init__(self, *, flush: bool = False) -> None:
         self.flush = flush
 

@@ -69,6 +69,11 @@ def ulps(
 class Domain(Protocol[V]):
     """Arithmetic on opaque values."""
 
+    @property
+    def effort(self) -> int:
+        """What an operation costs, as a multiple of NumPy's own."""
+        ...
+
     # Making values
 
     def constant(self, value: float | int | bool, dtype: DType, shape: Sequence[int] = ()) -> V:

@@ -45,6 +45,8 @@ COMBINING: dict[str, np.ufunc] = {
 class Rounded:
     """The domain of what a platform computes.  Stateless."""
 
+    effort = 1
+
     def constant(self, value: float | int | bool, dtype: DType, shape: Sequence[int] = ()) -> Array:
         return np.full(tuple(shape), rounded_constant(value, dtype))
 

@@ -8,8 +8,8 @@ outermost coordinate is bounded by what holds where the access is made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from migrate.ir.index import ONE, ZERO, Index, Monomial, Quotient, Symbol, TooComplex
@@ -28,6 +28,9 @@ Extents = tuple[Index, ...]
 
 MAX_EDGE = 16
 """Elements at the end of an axis that a kernel may leave alone, as stencils do."""
+
+MAX_SHIFTED = 4
+"""Sizes with something added to them in the strides of one access."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,10 @@ def shapes(kernel: Kernel) -> dict[str, Shape | Open]:
 
 
 def _alike(found: dict[str, Shape | Open]) -> dict[str, Shape | Open]:
-    """An extent that falls short of a size by a little is that size: edges are left alone."""
+    """An outermost extent that falls short of a size by a little is that size.
+
+    Kernels leave edges alone, as stencils do; the extents inside it are strides, and exact.
+    """
     whole = {
         extent
         for shape in found.values()
@@ -73,7 +79,7 @@ def _alike(found: dict[str, Shape | Open]) -> dict[str, Shape | Open]:
         return extent
 
     return {
-        name: Shape(tuple(map(grown, shape.extents)), shape.multiples)
+        name: Shape((grown(shape.extents[0]), *shape.extents[1:]), shape.multiples)
         if isinstance(shape, Shape)
         else shape
         for name, shape in found.items()
@@ -124,9 +130,57 @@ def shape_of(access: Access) -> Shape | Open:
         return Open(f"{access.span}: data decides where it is accessed")
     try:
         index, facts = without_quotients(access.index, access.facts)
-        return _delinearised(index, facts, access)
+        index, facts, shifted = _plain_strides(index, facts)
+        shape = _delinearised(index, facts, access)
+        if isinstance(shape, Shape):
+            return replace(shape, extents=tuple(e.substitute(shifted) for e in shape.extents))
+        return shape
     except TooComplex as error:
         return Open(f"{access.span}: {error}")
+
+
+def _plain_strides(
+    index: Index, facts: tuple[Index, ...]
+) -> tuple[Index, tuple[Index, ...], dict[str, Index]]:
+    """Rows of `n - 2` as rows of a size of their own, and what that size stands for.
+
+    A stride `n + c` is told from a diagonal (`n*i + c*i`) by another axis that runs along it.
+    """
+    shifted: dict[str, Index] = {}
+    for _ in range(MAX_SHIFTED):
+        found = _shifted_stride(index, shifted)
+        if found is None:
+            break
+        size, offset = found
+        name = f"{size}{offset:+}"
+        to = {size: Index.size(name) - offset}
+        try:
+            index, facts = index.substitute(to), tuple(fact.substitute(to) for fact in facts)
+        except TooComplex:
+            break
+        shifted[name] = Index.size(size) + offset
+    return index, facts, shifted
+
+
+def _shifted_stride(index: Index, known: Mapping[str, Index]) -> tuple[str, int] | None:
+    """A size and what is added to it in a stride; not one that `known` has introduced."""
+    strides: dict[Monomial, list[tuple[Monomial, int]]] = {}
+    for monomial, coefficient in index.terms:
+        moving, fixed = parted(monomial)
+        if moving:
+            strides.setdefault(moving, []).append((fixed, coefficient))
+    if not any(len(terms) == 1 for terms in strides.values()):
+        return None
+    for terms in strides.values():
+        if len(terms) != 2:
+            continue
+        (small, offset), (large, one) = sorted(terms, key=lambda term: len(term[0]))
+        step = divided(large, small)
+        if one == 1 and step is not None and len(step) == 1:
+            (atom,) = step
+            if isinstance(atom, Symbol) and atom.kind == "size" and atom.name not in known:
+                return atom.name, offset
+    return None
 
 
 def _delinearised(index: Index, facts: tuple[Index, ...], access: Access) -> Shape | Open:

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from migrate.align.binding import Binding, bind, logical_tensors
+from migrate.align.binding import Binding, bind, given_shape, logical_tensors
 from migrate.align.relation import relate
 from migrate.budget import Budget, Exhausted, Meter
 from migrate.case.fills import FillError
@@ -185,6 +185,10 @@ class Trials:
 
 def _proved(cuda: Kernel, nki: Kernel, binding: Binding, case: Case, meter: Meter) -> bool:
     sizes = {**binding.sizes, **dict(nki.computed_at or ())}
+    for tensor in binding.outputs:
+        given = given_shape(binding, nki, tensor, sizes)
+        if given is not None and given != binding.nki_shape(tensor):
+            return False
     try:
         # Most guesses end here: what differs is not asked about.
         left = meaning(cuda, binding.sizes, logical_tensors(binding, cuda, "cuda"), meter=meter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -94,11 +95,19 @@ def nearest(id: str) -> tuple[str, ...]:  # noqa: A002
     from cydifflib import get_close_matches
 
     by_folded = {name.casefold(): name for name in known()}
-    wanted = id.casefold()[:100]
+    wanted = _digits(id.casefold()[:100])
     found = get_close_matches(wanted, list(by_folded), n=2 * NEAREST, cutoff=0.5)
     # Among names that are equally alike, the one with the most characters in place is meant.
     ordered = sorted(found, key=lambda name: -sum(map(str.__eq__, wanted, name)))
     return tuple(by_folded[name] for name in ordered[:NEAREST])
+
+
+def _digits(text: str) -> str:
+    """A rule's id with the letters that look like digits, where digits belong, as digits."""
+    found = re.fullmatch(r"([a-z]+?)([0-9oli]{3})", text)
+    if found is None:
+        return text
+    return found[1] + found[2].translate(str.maketrans("oli", "011"))
 
 
 def _rule(rule: Rule) -> Page:

@@ -19,7 +19,7 @@ from migrate.ir.reals import Reals
 from migrate.ir.residues import PRIMES, ratio
 from migrate.ir.validate import problems
 from tests.ir import strategies as make
-from tests.ir.build import K, apply, at, axis, buffer, each, fill, kernel, load, store, v, ver
+from tests.ir.build import K, apply, at, axis, buffer, fill, kernel, load, store, v, ver
 from tests.ir.test_laws import DIFFERENT, SAME, cell
 
 
@@ -221,8 +221,8 @@ def two_pass(divisor=float(N)):
         over(
             "add",
             v("squares"),
-            load(v("x"), "x", K),
-            apply(v("d"), "subtract", v("x"), v("mean")),
+            load(v("z"), "x", K),
+            apply(v("d"), "subtract", v("z"), v("mean")),
             apply(v("dd"), "square", v("d")),
         ),
         fill(v("c"), 1.0 / divisor),
@@ -237,8 +237,8 @@ def one_pass():
         over(
             "add",
             v("squares"),
-            load(v("x"), "x", K),
-            apply(v("xx"), "square", v("x")),
+            load(v("z"), "x", K),
+            apply(v("xx"), "square", v("z")),
         ),
         apply(v("msq"), "divide", v("squares"), v("n")),
         apply(v("mm"), "square", v("mean")),
@@ -340,7 +340,10 @@ def test_a_number_is_the_simple_fraction_it_was_rounded_from(numerator, denomina
 
 @given(st.floats(width=32, min_value=2.0**-100, max_value=2.0**20))
 def test_the_fraction_rounds_to_the_number(number):
-    assert float(np.float32(float(ratio(number)))) == number
+    size, found = np.float32(number), ratio(number)
+    for neighbour in (np.nextafter(size, np.float32(0)), np.nextafter(size, np.float32(np.inf))):
+        distance = abs(found - Fraction(float(neighbour)))
+        assert abs(found - Fraction(number)) < distance
 
 
 # -- generated kernels ----------------------------------------------------------------------
@@ -371,12 +374,3 @@ def test_the_way_a_kernel_is_realised_does_not_matter(spec, one, other):
     assume(spec.written is None)
     first, second = make.lower(spec, one, shapes), make.lower(spec, other, shapes)
     assert proved(first, second, math.prod(spec.shape))
-
-
-def test_each(monkeypatch):
-    """Every evaluation alone tells these apart; one that divides by chance does not count."""
-    one, other = cell(("multiply", "a", 3.0)), cell(("multiply", "a", 3.0 + PRIMES[0]))
-    assert not proved(one, other)
-    body = each(axis("k", N), body=[load(v("x"), "x", K), store(1, "y", (K,), v("x"))])
-    copy = kernel([buffer("x", N), buffer("y", N, role="out")], [body], ver("y", 1))
-    assert proved(copy, copy, N)

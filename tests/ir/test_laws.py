@@ -11,6 +11,7 @@ from migrate.budget import Budget, Exhausted, Meter
 from migrate.ir import forms
 from migrate.ir.evaluate import Unevaluable, evaluate
 from migrate.ir.forms import Hashed, Missing, Number, Unknown, walk
+from migrate.ir.index import Index
 from migrate.ir.nodes import (
     AxisKind,
     Cast,
@@ -780,6 +781,51 @@ def test_a_sum_over_equal_steps_is_written_out_however_long_it_is():
         assert forms.value(output(total(step * K + I)), {"x": x}) == pytest.approx(
             wanted, rel=1e-12
         )
+
+
+def window(first, second, operator="add"):
+    """A kernel `y[i] = operator of x[i + p, q] * w[p, q]` over two axes, the first outside."""
+    summed = Reduce(
+        v("r"),
+        operator,
+        (first, second),
+        (
+            load(v("x"), "x", I + Index.axis("p"), Index.axis("q")),
+            load(v("w"), "w", Index.axis("p"), Index.axis("q")),
+            apply(v("m"), "multiply", v("x"), v("w")),
+        ),
+        v("m"),
+        at(),
+    )
+    return kernel(
+        [buffer("x", 40, 300), buffer("w", 40, 300), buffer("y", 2, role="out")],
+        [each(axis("i", 2), body=[summed, store(1, "y", (I,), v("r"))])],
+        ver("y", 1),
+    )
+
+
+def test_a_sum_over_a_grid_is_a_sum_of_sums():
+    rng = np.random.default_rng(0)
+    given = {"x": rng.normal(size=(40, 300)), "w": rng.normal(size=(40, 300))}
+    for rows, columns in ((3, 3), (30, 200)):
+        p, q = axis("p", rows), axis("q", columns)
+        inner = "multiply(w[k0, k1], x[i0 + k0, k1])"
+        wanted = f"y[i0] = add(over {rows}: add(over {columns}: {inner})) for 0 <= i0 < 2"
+        assert text(window(p, q)) == text(window(q, p)) == wanted
+        x, w = given["x"], given["w"][:rows, :columns]
+        total = [(x[i : i + rows, :columns] * w).sum() for i in range(2)]
+        assert forms.value(output(window(p, q)), given) == pytest.approx(total, rel=1e-12)
+    assert output(window(axis("p", 3), axis("q", 6))) != output(window(axis("p", 6), axis("q", 3)))
+    assert text(window(axis("p", 3), axis("q", 4), "multiply")).count("multiply(over") == 4
+
+
+def test_operands_in_no_order_are_listed():
+    """Two coordinates are in equal steps always: a grid has rows of three."""
+    pairs = total(K // 2 * 10 + K % 2 * 3 + I, extent=8)
+    assert text(pairs).startswith("y[i0] = add(over 8: x[table")
+    x = np.arange(100.0) ** 2
+    wanted = [sum(x[10 * k + i] + x[10 * k + 3 + i] for k in range(4)) for i in range(2)]
+    assert forms.value(output(pairs), {"x": x}) == pytest.approx(wanted)
 
 
 def test_every_cell_its_own_number():

@@ -40,6 +40,9 @@ def assigned(*roots: Any) -> Counter[int]:
                 found[variable.id] += 1
             case ast.Address(place=place):
                 _count(place, found, 2)
+            case ast.Opaque(changed=changed) | ast.OpaqueExpression(changed=changed):
+                for identity in changed:
+                    found[identity] += 2
             case ast.Call(function=function, arguments=arguments):
                 for parameter, argument in zip(function.parameters, arguments, strict=False):
                     if parameter.storage == "reference":
