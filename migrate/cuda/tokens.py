@@ -5,18 +5,23 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from migrate.source import Source
+from migrate.source import Source, SourceError
 
+MAX_TOKENS = 400_000
+"""In one file: about four times the longest of the public CUDA files that hold kernels."""
+
+# What is not closed ends with its line or with the text, and no repetition is tried twice:
+# the time is linear in the text.
 _PATTERN = re.compile(
     rb"""
       (?P<newline>\n)
     | (?P<space>(?:[ \t\r\f\v]++|\\\r?\n)++)
     | (?P<comment>//(?:[^\n\\]++|\\(?:\r?\n|.)?)*+|/\*.*?(?:\*/|\Z))
-    | (?P<string>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)"
-        |(?:u8|[uUL])?"(?:\\.|[^"\\\n]++)*+"
-        |(?:u8|[uUL])?'(?:\\.|[^'\\\n]++)++')
-    | (?P<name>[A-Za-z_$][A-Za-z0-9_$]*)
-    | (?P<number>\.?[0-9](?:[eEpP][+-]|'(?=[0-9a-zA-Z])|[0-9A-Za-z_.])*)
+    | (?P<string>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(.*?(?:\)(?P=fence)"|\Z)
+        |(?:u8|[uUL])?"(?:\\.|[^"\\\n]++)*+(?:"|(?=\n)|\\?\Z)
+        |(?:u8|[uUL])?'(?:\\.|[^'\\\n]++)++(?:'|(?=\n)|\\?\Z))
+    | (?P<name>[A-Za-z_$][A-Za-z0-9_$]*+)
+    | (?P<number>\.?[0-9](?:[eEpP][+-]|'(?=[0-9a-zA-Z])|[0-9A-Za-z_.])*+)
     | (?P<punctuation>\#\#|\.\.\.|[\x80-\xff]+|.)
     """,
     re.VERBOSE | re.DOTALL,
@@ -55,7 +60,8 @@ class Token(NamedTuple):
 def tokens(source: Source | None, text: bytes) -> list[Token]:
     """Every token of a text; `spaced` tells that blanks or a comment stood before it.
 
-    Blanks and comments are left out, newlines are kept (they end directives).
+    Blanks and comments are left out, newlines are kept (they end directives).  Raises
+    `SourceError` for more than `MAX_TOKENS`.
     """
     out: list[Token] = []
     spaced = False
@@ -66,6 +72,10 @@ def tokens(source: Source | None, text: bytes) -> list[Token]:
         if kind in ("space", "comment"):
             spaced = True
             continue
+        if len(out) >= MAX_TOKENS:
+            where = source.span(found.start(), found.end()) if source is not None else None
+            name = source.name if source is not None else "a definition"
+            raise SourceError(f"has more than {MAX_TOKENS:,} words", file=name, where=where)
         out.append(Token(kind, found.group(), source, found.start(), found.end(), spaced=spaced))
         spaced = False
     return out

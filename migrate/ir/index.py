@@ -336,6 +336,9 @@ def _quotient(numerator: Index, denominator: Index) -> Index:
     rest: dict[Monomial, int] = {}
     for monomial, coefficient in numerator.terms:
         quotient, remainder = divmod(coefficient, divisor)
+        if monomial and remainder >= divisor - divisor // 16 and remainder < divisor:
+            # `(n - t) // 256` rather than `(n + 255*t) // 256 - t`.
+            quotient, remainder = quotient + 1, remainder - divisor
         if quotient:
             whole[monomial] = quotient
         if remainder:

@@ -256,7 +256,8 @@ class _Runner(Generic[V]):
         plain = value.value if isinstance(value, Number) else value
         if not dtype.is_float and isinstance(plain, float):
             return self.convert(self.domain.constant(plain, DType.FLOAT32), dtype)
-        return self.domain.constant(plain, dtype)
+        # What Python computes (`1.0 / cols`) is rounded to the format only here.
+        return self.domain.constant(plain, dtype, computed=True)
 
     def apply(
         self,

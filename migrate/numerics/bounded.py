@@ -69,13 +69,25 @@ class Bounded:
     # Making values
 
     def constant(
-        self, value: float | int | bool, dtype: DType, shape: Sequence[int] = ()
+        self,
+        value: float | int | bool,
+        dtype: DType,
+        shape: Sequence[int] = (),
+        *,
+        computed: bool = False,
     ) -> BoundedValue:
         scalar = rounded_constant(value, dtype)
         if not dtype.is_float:
             return BoundedValue(dtype, np.full(tuple(shape), scalar))
         filled = np.full(tuple(shape), np.float64(scalar))
-        return BoundedValue(dtype, filled, whole=whole_sizes(filled))
+        lost = abs(float(value) - float(scalar)) if computed else 0.0
+        if not 0.0 < lost < np.inf:
+            return BoundedValue(dtype, filled, whole=whole_sizes(filled))
+        reach = np.full(filled.shape, lost)
+        none = np.zeros(filled.shape)
+        return BoundedValue(
+            dtype, filled, bound=reach, deviation=none, coherent=none.copy(), worst=reach.copy()
+        )
 
     def from_array(self, array: Array, dtype: DType) -> BoundedValue:
         values = cast(array, dtype, Rule.IEEE)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from migrate.numerics.bounded import Bounded
 from migrate.numerics.casts import Rule, round_float
 from migrate.numerics.dtypes import DType
-from migrate.numerics.errors import CONFIDENCE, BoundedValue
+from migrate.numerics.errors import CONFIDENCE, EVALUATION, BoundedValue
 
 Array: TypeAlias = NDArray[Any]
 Status = Literal["pass", "investigate", "fail"]
@@ -138,7 +138,7 @@ def _judge_floats(
 ) -> Judgement:
     actual = values.astype(np.float64)
     expected = reference.value
-    allowed = bounds.allowance(confidence) * _SLACK
+    allowed = bounds.allowance(confidence) * _SLACK + _evaluation_error(reference)
     limit = np.maximum(bounds.limit() * _SLACK, allowed)
     same_class = (np.isnan(actual) & np.isnan(expected)) | (actual == expected)
     comparable = np.isfinite(actual) & np.isfinite(expected)
@@ -167,6 +167,17 @@ def _judge_floats(
         worst_ratio=worst,
         **_first(failed, mismatched, actual, expected, allowed),
     )
+
+
+def _evaluation_error(reference: BoundedValue) -> Array:
+    """How far the reference's float64 evaluation may be from the reals.
+
+    Errors of float64 spread as those of the format do, only smaller.  They matter where the
+    judged side has none of its own: a sum that is exactly 0 there, and 1e-17 here.
+    """
+    widest = min(reference.dtype.unit_roundoff, DType.FLOAT32.unit_roundoff)
+    limit = reference.limit()
+    return np.where(np.isfinite(limit), limit, 0.0) * min(EVALUATION / widest, 1.0)
 
 
 def _float(values: Array) -> Array:

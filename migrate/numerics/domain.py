@@ -76,8 +76,18 @@ class Domain(Protocol[V]):
 
     # Making values
 
-    def constant(self, value: float | int | bool, dtype: DType, shape: Sequence[int] = ()) -> V:
-        """`value` rounded to `dtype` (nearest), in every element of `shape`; writable."""
+    def constant(
+        self,
+        value: float | int | bool,
+        dtype: DType,
+        shape: Sequence[int] = (),
+        *,
+        computed: bool = False,
+    ) -> V:
+        """`value` rounded to `dtype` (nearest), in every element of `shape`; writable.
+
+        A `computed` value is meant as it is: that `dtype` does not hold it is an error.
+        """
         ...
 
     def from_array(self, array: Array, dtype: DType) -> V:

@@ -47,7 +47,14 @@ class Rounded:
 
     effort = 1
 
-    def constant(self, value: float | int | bool, dtype: DType, shape: Sequence[int] = ()) -> Array:
+    def constant(
+        self,
+        value: float | int | bool,
+        dtype: DType,
+        shape: Sequence[int] = (),
+        *,
+        computed: bool = False,
+    ) -> Array:
         return np.full(tuple(shape), rounded_constant(value, dtype))
 
     def from_array(self, array: Array, dtype: DType) -> Array:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from migrate import facts
+from migrate.align.binding import Binding
 from migrate.align.pairing import pair as paired
 from migrate.budget import Budget, Exhausted, Meter
 from migrate.case.fills import FillError
 from migrate.ir.constructs import constructs as constructs_of
 from migrate.ir.evaluate import Trouble
+from migrate.pipeline.guard import guarded
 from migrate.pipeline.infer import completed
 from migrate.pipeline.kernels import Pair, open_pair, pair_of_text
 from migrate.pipeline.launches import launch_at
@@ -22,6 +24,7 @@ from migrate.results import (
     Comparison,
     Construct,
     Finding,
+    Inputs,
     Run,
     Subject,
     Tool,
@@ -82,7 +85,9 @@ def judged(pair: Pair, *, run: str, budget: Budget, progress: Progress | None = 
     evidence = Evidence(positions.readings, problems, runs.made)
     found = _located(pair, positions, findings(evidence), tell)
     relations = positions.relations
-    constructs = linked(_pairing(positions), found)
+    gaps = [*positions.gaps, *runs.gaps]
+    pairing = guarded("pairing constructs", partial(_pairing, positions), gaps)
+    constructs = linked(pairing or (), found)
     coverage = positions.coverage
     weighed = weigh(
         statuses=[relation.status for relation in relations]
@@ -91,7 +96,7 @@ def judged(pair: Pair, *, run: str, budget: Budget, progress: Progress | None = 
         findings=found,
         runs=runs.made,
         coverage=coverage,
-        gaps=(*positions.gaps, *runs.gaps),
+        gaps=gaps,
         unnamed=unnamed(constructs, found),
     )
     points, found = score(
@@ -170,6 +175,7 @@ def _run(pair: Pair, positions: Positions, mode: str, budget: Budget, tell: Prog
         folder=pair.case.folder,
     )
     made: list[Run] = []
+    failed: list[str] = [""]
     first: dict[int, Ran] = {}
     faults: list[Problem] = []
     cut_short = False
@@ -178,7 +184,10 @@ def _run(pair: Pair, positions: Positions, mode: str, budget: Budget, tell: Prog
         tell(f"running both kernels at {shown(binding)}, {inputs.family} inputs")
         try:
             launch = launch_at(pair, binding)
-            done = run_once(runnable, launch, binding, inputs, budget)
+            once = partial(run_once, runnable, launch, binding, inputs, budget)
+            done = guarded("running both kernels", once, failed) or _not_run(
+                binding, inputs, failed[-1]
+            )
         except FillError as error:
             raise SourceError(str(error), file=pair.case.file or "the case") from None
         if mode == "always" and done.run.status == "not-run":
@@ -195,6 +204,11 @@ def _run(pair: Pair, positions: Positions, mode: str, budget: Budget, tell: Prog
             break  # what stopped this one stops the others
     gaps = tuple(dict.fromkeys(r.reason for r in made if r.reason is not None))
     return _Runs(tuple(made), cut_short, gaps, first, tuple(faults))
+
+
+def _not_run(binding: Binding, inputs: Inputs, reason: str) -> Ran:
+    run = Run(sizes=dict(binding.sizes), inputs=inputs, status="not-run", reason=reason)
+    return Ran(run)
 
 
 def _trusted(positions: Positions, runs: _Runs, meter: Meter) -> Positions:

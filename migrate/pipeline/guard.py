@@ -12,6 +12,7 @@ from collections.abc import Callable, MutableSequence
 from typing import TypeVar
 
 from migrate.budget import Exhausted
+from migrate.case.fills import FillError
 from migrate.source import SourceError
 
 T = TypeVar("T")
@@ -20,14 +21,14 @@ T = TypeVar("T")
 def guarded(doing: str, stage: Callable[[], T], gaps: MutableSequence[str]) -> T | None:
     """The stage's result; `None`, and a sentence more in `gaps`, where it fails unforeseen.
 
-    What is foreseen (`SourceError`, `Exhausted`) passes through, and everything does with
-    `MIGRATE_DEBUG` set.
+    What is foreseen (`SourceError`, `FillError`, `Exhausted`) passes through, and everything
+    does with `MIGRATE_DEBUG` set.
     """
     try:
         return stage()
-    except (SourceError, Exhausted):
+    except (SourceError, FillError, Exhausted):
         raise
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         if os.environ.get("MIGRATE_DEBUG"):
             raise
         gaps.append(f"internal error while {doing}: {type(error).__name__}: {error}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from migrate.align.relation import Relation, relate
 from migrate.budget import Exhausted, Meter
 from migrate.ir.evaluate import Unevaluable
 from migrate.ir.nodes import Kernel
+from migrate.pipeline.guard import guarded
 from migrate.pipeline.kernels import Pair
 from migrate.pipeline.sides import CudaReading, NkiReading, read_cuda, read_nki
 from migrate.results import Coverage, Inputs
@@ -54,12 +56,21 @@ def read_positions(pair: Pair, make: Make, meter: Meter, tell: Progress) -> Posi
     shares: list[float] = []
     for binding in bindings:
         tell(f"reading both kernels at {shown(binding)}")
+        relation: Relation | None = None
         try:
-            nki = read_nki(pair, binding, meter)
-            relation = _related(cuda, nki, binding, make, meter, gaps)
+            at = shown(binding)
+            read = partial(read_nki, pair, binding, meter)
+            nki = guarded(f"reading the NKI kernel at {at}", read, gaps)
+            if nki is not None:
+                related = partial(_related, cuda, nki, binding, make, meter, gaps)
+                relation = guarded(f"relating the kernels at {at}", related, gaps)
         except Exhausted as stop:
             gaps.append(str(stop))
             cut_short = cut_short or stop.kind == "seconds"
+            readings.append(Reading(binding, cuda.kernel, None, None))
+            continue
+        if nki is None:
+            shares.append(0.0)
             readings.append(Reading(binding, cuda.kernel, None, None))
             continue
         gaps += nki.gaps

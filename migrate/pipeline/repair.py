@@ -105,10 +105,14 @@ def _changes(text: str) -> list[_Change]:
 
 
 def _without_constants(node: ast.expr) -> list[ast.expr]:
-    """What is left of a sum or product when terms at its ends are taken away."""
+    """What is left of a sum or product when terms at its ends, or roundings, are taken away."""
     found: list[ast.expr] = []
     while len(found) < MAX_SHORTER:
         match node:
+            case ast.BinOp(
+                left=ast.BinOp(left=kept, op=ast.FloorDiv(), right=tile), op=ast.Mult(), right=again
+            ) if ast.dump(tile) == ast.dump(again):
+                pass  # rounded down to whole tiles
             case ast.BinOp(left=kept, op=ast.Add() | ast.Sub()):
                 pass
             case ast.BinOp(left=kept, op=ast.Mult(), right=ast.Constant()):

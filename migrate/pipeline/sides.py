@@ -75,7 +75,7 @@ def read_cuda(pair: Pair, binding: Binding, meter: Meter) -> CudaReading:
         meter=meter,
     )
     kernel = fixed(kernel, values)
-    return CudaReading(kernel, (), _gaps(kernel))
+    return CudaReading(_sound(kernel), (), _gaps(kernel))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,8 @@ class NkiKernel:
 def read_nki(pair: Pair, binding: Binding, meter: Meter) -> NkiReading:
     """Specialise and lift the NKI kernel at the binding's sizes."""
     found = nki_kernel_at(pair.module, pair.nki.name, pair.case, binding, meter)
-    return NkiReading(found.kernel, found.problems, (*found.reasons, *_gaps(found.kernel)))
+    gaps = (*found.reasons, *_gaps(found.kernel))
+    return NkiReading(_sound(found.kernel), found.problems, gaps)
 
 
 def nki_kernel_at(
@@ -208,6 +209,11 @@ def _length(name: str, pair: Pair) -> Index:
 
 def _index(value: int | str) -> Index:
     return Index.of(value) if isinstance(value, int) else parse_expression(value).index()
+
+
+def _sound(kernel: Kernel | None) -> Kernel | None:
+    """The kernel, unless its IR is malformed: then nothing may be concluded from it."""
+    return None if kernel is None or malformed(kernel) else kernel
 
 
 def _gaps(kernel: Kernel | None) -> tuple[str, ...]:

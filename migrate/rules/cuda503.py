@@ -27,10 +27,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from migrate.rules.places import at
-from migrate.rules.rule import Draft, Evidence, Reading, Rule
+from migrate.rules.rule import REFERENCE, Draft, Evidence, Reading, Rule
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
+    told = False
     for reading in evidence.readings:
         relation = reading.relation
         if relation is None or any(t.kind == "out-of-range" for t in relation.cuda_trouble):
@@ -38,6 +39,7 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         hint = _hint(reading)
         for trouble in relation.cuda_trouble:
             if trouble.kind == "unwritten-read":
+                told = True
                 noun = "element" if trouble.count == 1 else "elements"
                 yield Draft(
                     message=(
@@ -49,6 +51,23 @@ def check(evidence: Evidence) -> Iterator[Draft]:
                     side="cuda",
                     span=trouble.span,
                 )
+
+    if not told:
+        yield from _run(evidence)
+
+
+def _run(evidence: Evidence) -> Iterator[Draft]:
+    """What a run shows where reading does not."""
+    for problem in evidence.problems:
+        if problem.code == f"{REFERENCE}uninitialised":
+            yield Draft(
+                message=(
+                    f"the CUDA kernel itself reads memory that nobody wrote, in a run at"
+                    f" {at(problem.sizes.items())}: {problem.message}"
+                ),
+                side="cuda",
+                span=problem.span,
+            )
 
 
 def _hint(reading: Reading) -> str:

@@ -66,8 +66,8 @@ def score(
     """The score, and the findings in the order given with the points that each costs.
 
     Everything is `None`, and no finding costs anything, where the verdict is undetermined or
-    too little was understood, and no cap holds.  Another finding never raises `fidelity`; the order of the arguments'
-    items changes nothing.
+    too little was understood, and no cap holds.  Another finding never raises `fidelity`; the
+    order of the arguments' items changes nothing.
     """
     table = facts.scoring(_TABLE)
     standing = _standing(findings)

@@ -33,6 +33,7 @@ from migrate.ir.nodes import (
     Position,
     Select,
     Value,
+    Version,
 )
 from migrate.ir.predicate import (
     FALSE,
@@ -242,7 +243,7 @@ class Expressions(Memory):
             then = self.lift(node.then)
         with self.under(negate(condition)):
             otherwise = self.lift(node.otherwise)
-        if before.versions != self.state.versions:
+        if self._stored_since(before.versions):
             raise self.not_lifted("a store inside ? :", node.span)
         if isinstance(then, Number) and isinstance(otherwise, Number):
             chosen = _extremum(condition, then, otherwise)
@@ -250,13 +251,17 @@ class Expressions(Memory):
                 return chosen
         return self._select(condition, then, otherwise, node.type, node.span)
 
+    def _stored_since(self, before: dict[str, Version]) -> bool:
+        """Whether memory was written; memory that is new since then was not there before."""
+        return any(self.state.versions[name] != version for name, version in before.items())
+
     def _data_conditional(self, node: ast.Conditional, condition: Value) -> Symbolic:
         before = dict(self.state.versions)
         with self.block() as first:
             then = self._settled(self.lift(node.then), node.type, node.span)
         with self.block() as second:
             otherwise = self._settled(self.lift(node.otherwise), node.type, node.span)
-        if before != self.state.versions:
+        if self._stored_since(before):
             raise self.not_lifted("a store inside ? :", node.span)
         if all(isinstance(op, PURE) for op in (*first, *second)):
             self.ops += first
