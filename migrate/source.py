@@ -13,6 +13,7 @@ directories, empty and binary files, text that is not UTF-8, and files over
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass, field
@@ -22,6 +23,10 @@ from typing import Literal
 import msgspec
 
 MAX_BYTES = 4 * 1024 * 1024
+
+# As Python's parser counts lines; what reads CUDA only needs offsets.
+_LINE_END = re.compile(r"\r\n?|\n")
+_ENCODED_LINE_END = re.compile(rb"\r\n?|\n")
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -206,23 +211,12 @@ def _source(data: bytes, name: str) -> Source:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise SourceError(f"line {line} is not UTF-8 text", file=name) from None
-    # Both parsers count lines by "\n" alone (with "\r\n" inside it), so the table does too.
-    starts = [0]
-    encoded_starts = [0]
-    position = text.find("\n")
-    while position != -1:
-        starts.append(position + 1)
-        position = text.find("\n", position + 1)
-    position = data.find(b"\n")
-    while position != -1:
-        encoded_starts.append(position + 1)
-        position = data.find(b"\n", position + 1)
     return Source(
         name=name,
         text=text,
         digest=hashlib.sha256(data).hexdigest(),
-        _starts=tuple(starts),
-        _encoded_starts=tuple(encoded_starts),
+        _starts=(0, *(found.end() for found in _LINE_END.finditer(text))),
+        _encoded_starts=(0, *(found.end() for found in _ENCODED_LINE_END.finditer(data))),
         _encoded=data,
     )
 

@@ -184,7 +184,7 @@ def _check(buffer: Buffer, frame: Frame) -> None:
         frame.run.problem(
             Problem(
                 "partitions",
-                f"the tile {buffer.name} has {rows.value} partitions, {checks.PARTITIONS} at most",
+                f"tile {buffer.name} has {rows.value} partitions, {checks.PARTITIONS} at most",
                 span,
                 numbers=(("partitions", int(rows.value)),),
                 sources=over(rows, checks.PARTITIONS),
@@ -196,7 +196,7 @@ def _check(buffer: Buffer, frame: Frame) -> None:
         frame.run.problem(
             Problem(
                 "tile-bytes",
-                f"the tile {buffer.name} takes {size} bytes a partition of "
+                f"tile {buffer.name} takes {size} bytes a partition of "
                 f"{buffer.memory.kind}, which has {limit}",
                 span,
                 numbers=(("bytes", size), ("limit", limit)),

@@ -104,7 +104,10 @@ def _tree(source: Source) -> ast.Module:
             end_line=line,
             end_column=column + 2 if column < len(text) else column + 1,
         )
-        raise SourceError(f"is not Python: {error.msg}", file=source.name, where=where) from None
+        # CPython's own advice on long literals is for who runs the program.
+        long_literal = error.msg.startswith("Exceeds the limit")
+        reason = "an integer has too many digits" if long_literal else error.msg
+        raise SourceError(f"is not Python: {reason}", file=source.name, where=where) from None
     except (RecursionError, MemoryError):
         raise SourceError("is nested too deeply to be read", file=source.name) from None
     except (ValueError, OverflowError) as error:

@@ -25,6 +25,9 @@ Status = Literal["pass", "investigate", "fail"]
 # The bounds themselves are computed in float64.
 _SLACK = 1.0 + 2.0**-40
 
+# Errors this many times the reference's bound are no matter of the order of roundings.
+_FAR = 1024.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
@@ -148,7 +151,10 @@ def _judge_floats(
     outside = misclassed | (comparable & (gap > allowed))
     failed = (misclassed & ~doubts) | (comparable & (gap > limit))
     ambiguous = doubts & (outside | np.isinf(allowed)) & ~failed
-    mismatched = outside & ~ambiguous
+    # An allowance without measure excuses nothing: it is the judged side that is unstable.
+    adrift = _adrift(gap, misclassed, expected, reference) & ~failed
+    ambiguous = ambiguous & ~adrift
+    mismatched = (outside & ~ambiguous) | adrift
     counted = comparable & ~ambiguous
     ratio = np.where(gap == 0, 0.0, gap / allowed)[counted]
     distance = ulp_distance(values, round_float(expected, store), store)[counted]
@@ -167,6 +173,15 @@ def _judge_floats(
         worst_ratio=worst,
         **_first(failed, mismatched, actual, expected, allowed),
     )
+
+
+def _adrift(gap: Array, misclassed: Array, expected: Array, reference: BoundedValue) -> Array:
+    """Where the reference is settled, and the error is larger than all there is in it."""
+    finite = np.isfinite(expected)
+    largest = np.abs(expected[finite]).max(initial=0.0)
+    limit = reference.limit()
+    settled = finite & np.isfinite(limit) & ~reference.doubts()
+    return np.asarray(settled & (misclassed | (gap > np.maximum(largest, _FAR * limit))))
 
 
 def _evaluation_error(reference: BoundedValue) -> Array:

@@ -113,6 +113,12 @@ def _without_constants(node: ast.expr) -> list[ast.expr]:
                 left=ast.BinOp(left=kept, op=ast.FloorDiv(), right=tile), op=ast.Mult(), right=again
             ) if ast.dump(tile) == ast.dump(again):
                 pass  # rounded down to whole tiles
+            case ast.BinOp(
+                left=ast.Constant(value=int(first)),
+                op=ast.Mult(),
+                right=ast.Constant(value=int(second)),
+            ):
+                kept = ast.Constant(max(first, second))
             case ast.BinOp(left=kept, op=ast.Add() | ast.Sub()):
                 pass
             case ast.BinOp(left=kept, op=ast.Mult(), right=ast.Constant()):

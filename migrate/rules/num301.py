@@ -43,12 +43,12 @@ def check(evidence: Evidence) -> Iterator[Draft]:
             if op.arg.dtype.kind != "float" or roundoff <= max(allowed, op.arg.dtype.unit_roundoff):
                 continue
             tile = tiles.get(op.result)
-            what = f"the tile {tile.name}" if tile is not None else "the result"
+            what = f"tile {tile.name}" if tile is not None else "the result"
             yield Draft(
                 message=(
-                    f"{what} is {op.result.dtype.value}, a format that no value of the CUDA kernel"
-                    f" goes through: what is stored in it is rounded to"
-                    f" {op.result.dtype.precision} bits"
+                    f"{what} is {op.result.dtype.value}: what is stored in it keeps"
+                    f" {op.result.dtype.precision} significant bits, fewer than any value of the"
+                    f" CUDA kernel"
                 ),
                 side="nki",
                 span=tile.span if tile is not None else op.span,

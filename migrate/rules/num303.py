@@ -34,7 +34,7 @@ from migrate.align.difference import Difference
 from migrate.align.relation import Mismatch, OutputRelation, spans_of
 from migrate.ir.forms import Hashed
 from migrate.ir.wording import said
-from migrate.rules.places import at, related
+from migrate.rules.places import at, related, shown
 from migrate.rules.rule import Draft, Evidence, Rule
 from migrate.source import Span
 
@@ -56,7 +56,8 @@ def check(evidence: Evidence) -> Iterator[Draft]:
             yield Draft(
                 message=(
                     f"{overflow.operator}({overflow.operand:.4g}) is infinite: with large inputs"
-                    f" {output.name}[{place}] becomes {witness.nki}, in CUDA it is {witness.cuda},"
+                    f" {output.name}[{place}] becomes {shown(witness.nki)}, in CUDA it is"
+                    f" {shown(witness.cuda)},"
                     f" at {at(relation.sizes.items())}{words}"
                 ),
                 side="nki",

@@ -25,7 +25,7 @@ from migrate.ir.nodes import (
     Store,
     walk,
 )
-from migrate.results import Related, Side, Witness
+from migrate.results import Related, Side, Value, Witness
 from migrate.source import Span
 
 
@@ -158,6 +158,11 @@ def described(mismatch: Mismatch, total: int) -> str:
         where = f"{first:,}" if count == 1 else f"{first:,} to {last:,}"
         return f"{count:,} of {total:,} {noun} ({where})"
     return f"{count:,} of {total:,} {noun} (the first is {first:,})"
+
+
+def shown(number: Value) -> str:
+    """A result as a reader compares it."""
+    return f"{number:.4g}" if isinstance(number, float) else str(number)
 
 
 def at(sizes: Iterable[tuple[str, int]]) -> str:

@@ -29,6 +29,7 @@ from migrate.rules import (
     num301,
     num302,
     num303,
+    num304,
 )
 from migrate.rules.rule import Rule
 
@@ -56,6 +57,7 @@ RULES: Final[tuple[Rule, ...]] = (
     num301.RULE,
     num302.RULE,
     num303.RULE,
+    num304.RULE,
     # API: it does not compile.
     api401.RULE,
     # CUDA: the reference itself is at fault.

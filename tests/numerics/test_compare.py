@@ -107,3 +107,47 @@ def test_shapes_must_agree() -> None:
     reference = BOUNDED.constant(0.0, DType.FLOAT32, (2, 3))
     with pytest.raises(ValueError, match="shape"):
         judge(np.zeros((3, 2), np.float32), reference, DType.FLOAT32)
+
+
+def test_a_reference_that_float64_cannot_hold_has_some_slack() -> None:
+    """A mean of thirds leaves 1e-17 in float64 where another order gives exactly 0."""
+    x = BOUNDED.from_array(np.array([1.0, 3.0, 2.0], np.float32), DType.FLOAT32)
+    three = BOUNDED.constant(3.0, DType.FLOAT32)
+    thirds = BOUNDED.apply("divide", (x, three), DType.FLOAT32)
+    total = BOUNDED.reduce("add", thirds, 0, DType.FLOAT32)
+    left = BOUNDED.apply(
+        "subtract",
+        (
+            BOUNDED.apply("multiply", (total, three), DType.FLOAT32),
+            BOUNDED.constant(6.0, total.dtype),
+        ),
+        DType.FLOAT32,
+    )
+    left.value = left.value + 1e-17
+    exact = BOUNDED.from_array(np.zeros((), np.float32), DType.FLOAT32)
+    assert judge(np.zeros((), np.float32), left, DType.FLOAT32, own=exact).status == "pass"
+    off = np.full((), 1e-9, np.float32)
+    assert judge(off, left, DType.FLOAT32, own=exact).status == "fail"
+
+
+def test_a_computed_constant_is_rounded_once_more() -> None:
+    x = np.arange(1, 200, dtype=np.float32)
+    real = BOUNDED.from_array(x, DType.FLOAT32)
+    quotient = BOUNDED.apply("divide", (real, BOUNDED.constant(49.0, DType.FLOAT32)), DType.FLOAT32)
+    values = x * np.float32(1.0 / 49.0)
+    statuses = []
+    for computed in (True, False):
+        factor = BOUNDED.constant(1.0 / 49.0, DType.FLOAT32, computed=computed)
+        own = BOUNDED.apply("multiply", (real, factor), DType.FLOAT32)
+        statuses.append(judge(values, quotient, DType.FLOAT32, own=own).status)
+    assert statuses == ["pass", "fail"]
+
+
+def test_an_unstable_side_is_not_excused_by_its_own_bound() -> None:
+    x = np.array([1.0, 2.0, 3.0], np.float32)
+    reference = BOUNDED.apply("sqrt", (BOUNDED.from_array(x, DType.FLOAT32),), DType.FLOAT32)
+    own = BOUNDED.mark(reference, np.ones(3, np.bool_))
+    far = np.array([1.0, 4000.0, np.nan], np.float32)
+    found = judge(far, reference, DType.FLOAT32, own=own)
+    assert (found.status, found.mismatched, found.failed) == ("investigate", 2, 0)
+    assert judge(np.sqrt(x), reference, DType.FLOAT32, own=own).status == "pass"
