@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migrate.budget import Meter
-from migrate.ir.hashing import Ids, Places
+from migrate.ir.hashing import Ids, Places, scramble
 from migrate.ir.literals import Floats, canonical
 from migrate.ir.reals import real
 from migrate.ir.rings import GROUPS, IDEMPOTENT, INVERSES, sizes
@@ -25,13 +25,14 @@ Truths = NDArray[np.bool_]
 
 _NO_IDS = np.zeros(0, np.uint64)
 _NOTHING = np.zeros(0, np.int64)
+_BYTES = 160
 
 
 @dataclass(frozen=True, slots=True)
 class Operands:
     """Operands of some terms: `children[i]` is one of term `parents[i]`, `powers[i]` times.
 
-    `parents` is ascending.  A product of the operands has the sign `negative` besides.
+    A product of the operands has the sign `negative` besides.
     `number` is one more operand where `numbered`.
     """
 
@@ -142,6 +143,9 @@ class Descent:
         while parents.size:
             # A level costs some twenty array operations, however few operands it has.
             self.meter.step(parents.size // 8 + 256)
+            # Refused before some twenty arrays over all operands are made.
+            self.meter.take(_BYTES * parents.size)
+            self.meter.give(_BYTES * parents.size)
             which, rows = self.lookup(children)
             known = constant[which]
             if known.any():
@@ -207,6 +211,8 @@ def _collected(
     """
     signed = operator in {"add", "multiply"}
     keys = sizes(children) if signed else children
+    if _all_different(parents, keys):
+        return parents, children, np.ones_like(powers) if operator in IDEMPOTENT else powers
     order = np.lexsort((children, keys, parents)) if signed else np.lexsort((keys, parents))
     parents, children, powers, keys = parents[order], children[order], powers[order], keys[order]
     if not parents.size:
@@ -225,6 +231,12 @@ def _collected(
     if operator in IDEMPOTENT:
         totals = np.ones_like(totals)
     return parents[starts][kept], children[starts][kept], totals[kept]
+
+
+def _all_different(parents: Numbers, keys: Ids) -> bool:
+    """Whether no parent has a key twice."""
+    pairs = np.sort(keys ^ scramble(parents.astype(np.uint64)))
+    return not bool((pairs[1:] == pairs[:-1]).any())
 
 
 def _one_number(

@@ -8,19 +8,19 @@ variance, factors moved into and out of sums.
 What is proved.  Take the elements of the inputs, and every function but the field's own
 and exp, as variables: equal arguments make one variable.  Both outputs are then rational
 functions of variables and exponentials.  If they are equal as such, they are equal here.
-If they are not, they agree here by chance only: where exponents are sums of variables with
-integer factors, by Schwartz and Zippel with a probability below d/q for an evaluation, d
-being the degree of the difference and q > 2^30.99; for d up to 1000, in three evaluations
-modulo different primes, below 10^-18.  For exponents that are themselves products of
-variables (attention) no such bound is known; it is taken for granted that powers of a root
-of unity of order q with different exponents are as good as random.  d may reach q only in
-kernels that square an input some thirty times over.
+If they are not, they agree here by chance only, or because different arguments of one
+function were taken for equal.  Where exponents are sums of variables with rational factors,
+each of these has in one evaluation a probability below d/q (Schwartz and Zippel), d being
+the degree of the difference and q > 2^30.99; in three evaluations modulo different primes
+below 10^-18 for d up to 1000.  For exponents that are products of variables (attention) no
+such bound is known; it is taken for granted that different powers of a root of unity of
+order q are as good as random.  d may reach q only in kernels that square an input some
+thirty times over.
 
 What is not represented: division by zero (equal wherever both are defined), overflow and
 any rounding; a number is the simplest fraction that float32 rounds to it, and operators
-on numbers alone are computed in float64.  Laws of maxima besides order, grouping and
-repetition in one reduction, and of functions besides exp, are not known here: what needs
-them is not proved.
+on numbers alone are computed in float64.  Laws of maxima besides order and grouping, and of
+functions besides exp, are not known here: what needs them is not proved.
 """
 
 from __future__ import annotations

@@ -6,11 +6,12 @@ ones collide with the probability of a 64-bit hash.
 
 * `add`, `multiply`, `maximum`, `minimum` and their kin are associative and commutative:
   order and grouping leave no trace, a neutral element vanishes, a term and its negation
-  or reciprocal cancel, a reduction is one sum (`ir.rings`);
+  or reciprocal cancel, a reduction is one sum (`ir.rings`); how often a maximum has an
+  operand does leave one, since partial maxima do not show what they have in common;
 * signs and numbers of a product are one number: (-x) * 2 * y * 3 is -(6 * (x * y));
 * other operators hash their operator and arguments, in order unless they commute;
 * the rewrites of `ir.rewrites` apply, and operators on numbers are computed; what
-  settles a result alone does so (0 * x, max(x, x), a known condition);
+  settles a result alone does so (0 * x, a known condition);
 * casts between float formats change nothing (precision is judged elsewhere), casts to
   integers and to bool are operators;
 * what is computed from a cell that nobody wrote is undefined, and nothing cancels it.
@@ -36,7 +37,7 @@ from migrate.ir.literals import Literals
 from migrate.ir.nodes import Buffer, Op, Rounding
 from migrate.ir.reals import real, rounding_operator, spelled, truth_values, wraps
 from migrate.ir.rewrites import REWRITES
-from migrate.ir.rings import GROUPS, IDEMPOTENT, INVERSES, Hashes, Ring, number_terms
+from migrate.ir.rings import GROUPS, INVERSES, Hashes, Ring, number_terms
 from migrate.numerics.dtypes import DType
 from migrate.numerics.operators import OPERATORS
 from migrate.source import Span
@@ -170,8 +171,6 @@ class Terms:
             for position in range(1, count):
                 total = self._apply(operator, (total, flat[..., position]), op.span)
             return total
-        if operator in IDEMPOTENT and count > 1:
-            flat = self._once(operator, flat)
         ids = self._ring.total(operator, flat)
         settled = None if unsettled else self._settled_rows(operator, flat, ids, op.span)
         rows = np.ascontiguousarray(flat).reshape(-1, count)
@@ -265,8 +264,7 @@ class Terms:
             return self._settled_select(args, span)
         computable = operator not in _SPELLED_AS_SUMS
         knowns = [self._literals.known(arg) for arg in args]
-        idempotent = operator in IDEMPOTENT
-        if all(known is None for known in knowns) and not idempotent:
+        if all(known is None for known in knowns):
             return None
         shape = np.broadcast_shapes(*(np.shape(arg) for arg in args))
         found = np.zeros(shape, bool)
@@ -299,8 +297,6 @@ class Terms:
                 continue
             if operator in _ABSORBING:
                 settle(known & _ABSORBING[operator](number), args[position])
-        if idempotent:
-            settle(np.asarray(args[0] == args[1]), args[0])
         return (found, ids) if found.any() else None
 
     def _settled_select(
@@ -400,13 +396,6 @@ class Terms:
         result = np.where(exact, ids, self._numbers(np.where(exact, 0.0, numbers)))
         self._literals.learn(ids[exact], numbers[exact])
         return result
-
-    def _once(self, operator: str, rows: Ids) -> Ids:
-        """Rows of operands without repetitions, for an operator that they do not change."""
-        rows = np.sort(rows, axis=-1)
-        again = np.zeros(rows.shape, bool)
-        again[..., 1:] = rows[..., 1:] == rows[..., :-1]
-        return np.where(again, self._number(GROUPS[operator]), rows) if again.any() else rows
 
     def _plain(self, operator: str) -> str:
         """The operator that a reduction of real numbers goes by."""

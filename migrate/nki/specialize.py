@@ -116,7 +116,7 @@ def specialize(
         )
     except (Exhausted, RecursionError) as stop:
         reason = str(stop) if isinstance(stop, Exhausted) else "the kernel is nested too deeply"
-        run.event("stopped", reason, kernel.span)
+        run.event("stopped", reason, run.stopped_at or kernel.span)
     returned: list[View] = []
     if finished and not _collect(result, returned):
         run.event("unsupported", "the kernel returns something that is no tensor", kernel.span)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from migrate.budget import Exhausted
 from migrate.nki import imports
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.expressions import Expressions, sign_of
@@ -22,6 +23,10 @@ from migrate.nki.symbols import Number, Origin, placed
 from migrate.nki.syntax import as_load, bound_names, depth_of, own_statements, views_in
 from migrate.nki.values import MAX_ITEMS, Function, LoopValue, Unknown, View
 from migrate.source import Source
+
+
+GIVING_UP = 40
+"""Steps that reporting an opaque statement is worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +104,14 @@ class Compiler(Expressions):
         def execute(frame: Frame) -> Flow:
             run = frame.run
             for statement, node in compiled:
-                run.step()
                 loops = run.loops
                 try:
+                    run.step()
                     flow = statement(frame)
+                except Exhausted:
+                    if run.stopped_at is None:
+                        run.stopped_at = run.reached(self.origin(node).span, frame.stack)
+                    raise
                 except Unsupported as gap:
                     run.loops = loops
                     self._give_up(node, gap, frame)
@@ -125,6 +134,7 @@ class Compiler(Expressions):
             # What the function returns is unknown: the caller's statement is opaque too.
             raise gap
         run = frame.run
+        run.step(GIVING_UP)
         where = gap.origin or self.origin(node)
         span = run.reached(where.span, frame.stack)
         run.event("unsupported", gap.reason, span)

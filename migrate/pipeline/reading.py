@@ -54,7 +54,13 @@ def read_positions(pair: Pair, make: Make, meter: Meter, tell: Progress) -> Posi
     gaps += cuda.gaps
     problems += cuda.problems
     shares: list[float] = []
+    stopped = False
     for binding in bindings:
+        if stopped:
+            # What one position came to no end of, the others would not either.
+            shares.append(0.0)
+            readings.append(Reading(binding, cuda.kernel, None, None))
+            continue
         tell(f"reading both kernels at {shown(binding)}")
         relation: Relation | None = None
         try:
@@ -75,6 +81,7 @@ def read_positions(pair: Pair, make: Make, meter: Meter, tell: Progress) -> Posi
             continue
         gaps += nki.gaps
         problems += nki.problems
+        stopped = nki.stopped
         shares.append(nki.coverage)
         readings.append(Reading(binding, cuda.kernel, nki.kernel, relation))
     return Positions(

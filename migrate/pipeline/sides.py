@@ -41,11 +41,15 @@ class CudaReading:
 
 @dataclass(frozen=True, slots=True)
 class NkiReading:
-    """The NKI kernel as IR at one position of the sizes."""
+    """The NKI kernel as IR at one position of the sizes.
+
+    `stopped`: a bound ended the reading.
+    """
 
     kernel: Kernel | None
     problems: tuple[Problem, ...]
     gaps: tuple[str, ...]
+    stopped: bool = False
 
     @property
     def coverage(self) -> float:
@@ -85,13 +89,14 @@ class NkiKernel:
     kernel: Kernel | None
     problems: tuple[Problem, ...]
     reasons: tuple[str, ...]
+    stopped: bool = False
 
 
 def read_nki(pair: Pair, binding: Binding, meter: Meter) -> NkiReading:
     """Specialise and lift the NKI kernel at the binding's sizes."""
     found = nki_kernel_at(pair.module, pair.nki.name, pair.case, binding, meter)
     gaps = (*found.reasons, *_gaps(found.kernel))
-    return NkiReading(_sound(found.kernel), found.problems, gaps)
+    return NkiReading(_sound(found.kernel), found.problems, gaps, found.stopped)
 
 
 def nki_kernel_at(
@@ -134,7 +139,8 @@ def nki_kernel_at(
                 )
             case "print":
                 pass
-    return NkiKernel(found.kernel, tuple(problems), tuple(reasons))
+    stopped = any(event.kind == "stopped" for event in special.events)
+    return NkiKernel(found.kernel, tuple(problems), tuple(reasons), stopped)
 
 
 def _code(code: str) -> str:

@@ -20,8 +20,8 @@ nisa.tensor_scalar(dst=t, data=x, op0=nl.multiply, operand0=1664525)    # x is i
 or an assertion that the values stay below 2^24.
 
 ## Sources
-Neuron SDK documentation, nki.isa.tensor_tensor (integer operands and engines), nki.isa.tensor_scalar
-and nki.isa.tensor_reduce (computed in float32).
+Neuron SDK documentation, nki.isa.tensor_tensor (integer operands and engines),
+nki.isa.tensor_scalar and nki.isa.tensor_reduce (computed in float32).
 """
 
 from __future__ import annotations

@@ -137,7 +137,6 @@ SAME = [
         ("add", ("multiply", ("negate", "a"), "b"), ("multiply", "a", "b")),
         0.0,
     ),
-    (("maximum", ("maximum", "a", "b"), ("maximum", "a", "b")), ("maximum", "a", "b")),
     (("add", ("add", "a", 1.0), 2.0), ("add", 3.0, "a")),
     (("add", ("add", "a", 0.1), 0.2), ("add", ("add", 0.1, 0.2), "a")),
     (("subtract", ("add", "a", 0.1), 0.1), "a"),

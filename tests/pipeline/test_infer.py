@@ -360,3 +360,73 @@ def test_a_case_that_states_everything_is_left_alone() -> None:
     pair = inferred(VECTOR + LAUNCH, VECTOR_NKI, "\n".join(lines))
     assert pair.inferred == ()
     assert pair.launch.grid == ("ceil_div(count, 128)",)
+
+
+# -- windows ----------------------------------------------------------------------------
+
+WINDOW = """
+__global__ void sums(const float* x, float* y, int rows, int cols) {
+  int r = blockIdx.x, shorter = cols - 2;
+  for (int c = threadIdx.x; c < shorter; c += 128)
+    y[r * shorter + c] = x[r * cols + c] + x[r * cols + c + 2];
+}
+void run(const float* x, float* y, int rows, int cols) { sums<<<rows, 128>>>(x, y, rows, cols); }
+"""
+
+WINDOW_NKI = """
+@nki.jit
+def sums(x):
+    rows, cols = x.shape
+    out = nl.ndarray((rows, cols - 2), dtype=x.dtype, buffer=nl.shared_hbm)
+    for start in range(0, rows, 128):
+        size = min(128, rows - start)
+        tile = nl.ndarray((size, cols), dtype=x.dtype, buffer=nl.sbuf)
+        total = nl.ndarray((size, cols - 2), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[start : start + size, :])
+        left, right = tile[:, 0 : cols - 2], tile[:, 2:cols]
+        nisa.tensor_tensor(dst=total, data1=left, data2=right, op=nl.add)
+        nisa.dma_copy(dst=out[start : start + size, :], src=total)
+    return out
+"""
+
+
+def test_a_result_with_shorter_rows() -> None:
+    assert tensor(inferred(WINDOW, WINDOW_NKI).case, "y").shape == ("rows", "cols - 2")
+    assert compared(WINDOW, WINDOW_NKI).verdict == "faithful"
+    wrong = WINDOW_NKI.replace("tile[:, 2:cols]", "tile[:, 1 : cols - 1]")
+    assert compared(WINDOW, wrong).verdict == "not-faithful"
+
+
+LARGEST = """
+__global__ void largest(const float* x, float* y, int rows, int cols) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r >= rows) return;
+  float most = x[r * cols];
+  for (int c = 1; c < cols; ++c) most = fmaxf(most, x[r * cols + c]);
+  y[r] = most;
+}
+void run(const float* x, float* y, int rows, int cols) {
+  largest<<<(rows + 127) / 128, 128>>>(x, y, rows, cols);
+}
+"""
+
+LARGEST_NKI = """
+@nki.jit
+def largest(x):
+    rows, cols = x.shape
+    out = nl.ndarray((rows, 1), dtype=x.dtype, buffer=nl.shared_hbm)
+    for start in range(0, rows, 128):
+        size = min(128, rows - start)
+        tile = nl.ndarray((size, cols), dtype=x.dtype, buffer=nl.sbuf)
+        most = nl.ndarray((size, 1), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[start : start + size, :])
+        nisa.tensor_reduce(dst=most, op=nl.minimum, data=tile, axis=1)
+        nisa.dma_copy(dst=out[start : start + size, :], src=most)
+    return out
+"""
+
+
+def test_guesses_under_which_the_shapes_disagree_are_passed_over() -> None:
+    found = compared(LARGEST, LARGEST_NKI)
+    assert found.verdict == "not-faithful"
+    assert [finding.rule for finding in found.findings] == ["MAP103"]

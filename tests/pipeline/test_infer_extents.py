@@ -81,6 +81,26 @@ GLOBAL = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
             "(n + 255) // 256, rows, cols",
             "(n + 255) // 256, rows, cols",
         ),
+        (
+            (
+                "int r = blockIdx.x, shorter = cols - 2;"
+                " for (int c = threadIdx.x; c < shorter; c += 256)"
+                " y[r * shorter + c] = x[r * cols + c] + x[r * cols + c + 2];"
+            ),
+            "int n, int cols",
+            "(n + 255) // 256, cols",
+            "(n + 255) // 256, cols - 2",
+        ),
+        (
+            (
+                "int r = blockIdx.x; for (int c = threadIdx.x; c < cols; c += 256)"
+                " y[r * (cols + 1) + c + 1] = x[r * cols + c];"
+            ),
+            "int n, int cols",
+            "(n + 255) // 256, cols",
+            "(n + 255) // 256, cols + 1",
+        ),
+        (f"{GLOBAL} if (i < n) y[i * n + i] = x[i];", "int n", "n", "n, n"),
     ],
 )
 def test_shapes(body: str, parameters: str, x: str, y: str) -> None:
