@@ -24,7 +24,6 @@ from migrate.nki.syntax import as_load, bound_names, depth_of, own_statements, v
 from migrate.nki.values import MAX_ITEMS, Function, LoopValue, Unknown, View
 from migrate.source import Source
 
-
 GIVING_UP = 40
 """Steps that reporting an opaque statement is worth."""
 
