@@ -16,6 +16,7 @@ import hashlib
 import re
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -23,6 +24,9 @@ from typing import Literal
 import msgspec
 
 MAX_BYTES = 4 * 1024 * 1024
+
+_BLOCK = 1024
+_CONTINUATION = bytes(range(0x80, 0xC0))
 
 # As Python's parser counts lines; what reads CUDA only needs offsets.
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -96,6 +100,8 @@ class Source:
     _starts: tuple[int, ...] = field(repr=False)
     _encoded_starts: tuple[int, ...] = field(repr=False)
     _encoded: bytes = field(repr=False)
+    _counted: tuple[int, ...] = field(repr=False)
+    """Code points before each block of bytes; empty for ASCII, where bytes are code points."""
 
     @staticmethod
     def of(text: str, name: str) -> Source:
@@ -171,9 +177,15 @@ class Source:
         return line, self._code_points(line, byte - self._encoded_starts[line - 1]) + 1
 
     def _code_points(self, line: int, byte_column: int) -> int:
+        if not self._counted:
+            return byte_column
         start = self._encoded_starts[line - 1]
-        prefix = self._encoded[start : start + byte_column]
-        return byte_column if prefix.isascii() else len(prefix.decode("utf-8", "replace"))
+        return self._before(start + byte_column) - self._before(start)
+
+    def _before(self, byte: int) -> int:
+        """Code points that end before a byte position."""
+        block = byte // _BLOCK
+        return self._counted[block] + _code_points(self._encoded[block * _BLOCK : byte])
 
 
 def read(path: str | Path, *, name: str | None = None) -> Source:
@@ -218,7 +230,20 @@ def _source(data: bytes, name: str) -> Source:
         _starts=(0, *(found.end() for found in _LINE_END.finditer(text))),
         _encoded_starts=(0, *(found.end() for found in _ENCODED_LINE_END.finditer(data))),
         _encoded=data,
+        _counted=() if data.isascii() else tuple(_counts(data)),
     )
+
+
+def _counts(data: bytes) -> Iterator[int]:
+    total = 0
+    for start in range(0, len(data) + 1, _BLOCK):
+        yield total
+        total += _code_points(data[start : start + _BLOCK])
+
+
+def _code_points(part: bytes) -> int:
+    # All but the continuation bytes of UTF-8.
+    return len(part.translate(None, _CONTINUATION))
 
 
 def neutral(text: str, *, keep_newlines: bool = False) -> str:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from migrate.align.difference import Difference
+from migrate.align.mismatch import Mismatch
 from migrate.align.pairing_assign import Match, SideView
-from migrate.align.relation import Mismatch, OutputRelation, Relation
+from migrate.align.relation import OutputRelation, Relation
 from migrate.facts import RequirementName
 from migrate.ir.constructs import Construct, place
 from migrate.ir.evaluate import Trouble

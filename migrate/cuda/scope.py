@@ -85,7 +85,7 @@ class Scope:
     def opaque(self, node: Node, reason: str, kind: Type | None = None) -> OpaqueExpression:
         """An expression that is not understood, noted as an issue."""
         issue = OpaqueExpression(
-            self.text(node),
+            self._excerpt(node),
             reason,
             kind if kind is not None else Unknown("?"),
             self.span(node),
@@ -95,7 +95,7 @@ class Scope:
         return issue
 
     def opaque_statement(self, node: Node, reason: str) -> Opaque:
-        issue = Opaque(self.text(node), reason, self.span(node), self._changed(node))
+        issue = Opaque(self._excerpt(node), reason, self.span(node), self._changed(node))
         self.issues.append(issue)
         return issue
 
@@ -103,21 +103,38 @@ class Scope:
         """Variables that may have another value after a piece of text that is not understood."""
         pending: list[tuple[Node, bool]] = [(node, False)]
         found: dict[int, None] = {}
+        visited = 0
         while pending:
-            self.meter.step()
+            visited += 1
+            if visited % 64 == 0:
+                self.meter.step(64)
             here, taken = pending.pop()
-            if here.type == "identifier" and taken:
+            kind = here.type
+            if kind == "identifier" and taken:
                 variable = self.lookup(self.text(here))
                 if isinstance(variable, Variable) and not variable.const:
                     found[variable.id] = None
-            targets = {child.id for child in _targets(here)}
-            everything = taken or here.type in _ANYTHING
-            pending += [(child, everything or child.id in targets) for child in here.children]
+            targets = _targets(here) if kind in _ASSIGNING and not taken else ()
+            everything = taken or kind in _ANYTHING
+            for child in here.children:
+                pending.append((child, everything or child in targets))
         return tuple(sorted(found))
 
+    def _excerpt(self, node: Node) -> str:
+        text = self.text(node)
+        return text if len(text) <= MAX_EXCERPT else f"{text[:MAX_EXCERPT]}…"
+
+
+MAX_EXCERPT = 200
+"""Characters kept of a text that is not understood."""
 
 _ANYTHING = frozenset({"ERROR", "lambda_expression", "gnu_asm_output_operand_list"})
 """Syntax in which every name may be assigned to."""
+
+
+_ASSIGNING = frozenset(
+    {"assignment_expression", "update_expression", "pointer_expression", "call_expression"}
+)
 
 
 def _targets(node: Node) -> list[Node]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from migrate.budget import Budget, Meter
+from migrate.budget import Budget, Exhausted, Meter
 from migrate.ir.evaluation import (
     Algebra,
     Array,
@@ -59,6 +59,7 @@ from migrate.ir.nodes import (
 )
 from migrate.ir.points import Points
 from migrate.ir.predicate import TRUE, Predicate, holds
+from migrate.ir.work import least_operations
 from migrate.numerics.operators import OPERATORS
 
 __all__ = [
@@ -85,11 +86,19 @@ def evaluate(
     Raises `Unevaluable` where an extent or index has no value, `budget.Exhausted` when
     the meter ends it.
     """
-    run = _Run(kernel, sizes, algebra, meter or Meter(Budget(), "evaluating the IR"))
+    meter = meter or Meter(Budget(), "evaluating the IR")
+    room = meter.budget.steps - meter.steps
+    if least_operations(kernel.body, sizes) * OPERATION_STEPS > room:
+        raise Exhausted("steps", meter.budget.steps, meter.doing)
+    run = _Run(kernel, sizes, algebra, meter)
     # Values that are not numbers are the point (unwritten cells, overflow in a branch not taken).
     with np.errstate(all="ignore"):
         run.block(kernel.body)
     return run.memory.left([output.version for output in kernel.outputs])
+
+
+OPERATION_STEPS = 100
+"""What an operation costs beside its elements."""
 
 
 class _Run:
@@ -112,6 +121,7 @@ class _Run:
             self.op(op)
 
     def op(self, op: Op) -> None:
+        self.meter.step(OPERATION_STEPS)
         match op:
             case Parallel(axes=axes, where=where, body=body):
                 saved = self.enter(axes, where)

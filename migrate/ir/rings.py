@@ -258,26 +258,25 @@ class Hashes:
         return _Factors(negative, scales, rest)
 
     def _made(self, given: _Factors) -> Ids:
+        scales = np.ones(()) if given.scales is None else given.scales
         rest = np.asarray(given.rest & _SIZE)
+        shape = np.broadcast_shapes(rest.shape, scales.shape, given.negative.shape)
         size = self._product.inverse(rest)
-        if given.scales is None:
-            if not rest.all():
-                # Nothing is left: 1.
-                size = np.where(rest == _ZERO, number_terms(np.asarray(1.0)), size)
-        else:
-            shape = np.broadcast_shapes(rest.shape, given.scales.shape)
-            spread = (np.broadcast_to(array, shape) for array in (size, given.scales, rest))
-            size = self._scale(*spread)
-        if size.shape != given.negative.shape:
-            size = np.array(
-                np.broadcast_to(size, np.broadcast_shapes(size.shape, given.negative.shape))
-            )
+        if size.shape != shape:
+            size = np.array(np.broadcast_to(size, shape))
+        if given.scales is not None:
+            self._scale(size, np.broadcast_to(scales, shape), np.broadcast_to(rest, shape))
         np.negative(size, out=size, where=given.negative)
+        if not rest.all():
+            # Nothing is left but the number.
+            alone = np.broadcast_to(rest == _ZERO, shape)
+            numbers = np.broadcast_to(np.where(given.negative, -scales, scales), shape)[alone]
+            size[alone] = number_terms(numbers)
+            self._literals.learn(size[alone], numbers)
         return size
 
-    def _scale(self, size: Ids, scales: Floats, rest: Ids) -> Ids:
-        """Sizes times numbers, with a note of what they were."""
-        size = np.array(size)
+    def _scale(self, size: Ids, scales: Floats, rest: Ids) -> None:
+        """Multiply sizes by numbers, in place, with a note of what they were."""
         short = canonical(scales)
         odd = (short != 1.0) & (rest != _ZERO)
         if odd.any():
@@ -285,8 +284,3 @@ class Hashes:
             made = self._product.inverse((rest[odd] + factor) & _SIZE)
             self._scaled.note(made, scales[odd], size[odd])
             size[odd] = made
-        alone = np.asarray(rest == _ZERO)
-        if alone.any():
-            size[alone] = number_terms(scales[alone])
-            self._literals.learn(size[alone], scales[alone])
-        return size

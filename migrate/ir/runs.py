@@ -152,7 +152,7 @@ def _grids(content: Numbers, numbers: Numbers) -> list[tuple[Lengths, Regular]]:
     found: list[tuple[Lengths, Regular]] = []
     while pending:
         content, numbers, inner = pending.pop()
-        count = content.shape[1]
+        count, width = content.shape[1:]
         with np.errstate(over="ignore"):
             steps = np.diff(content, axis=1)
             uneven = (steps != steps[:, :1]).any(axis=2)
@@ -163,14 +163,14 @@ def _grids(content: Numbers, numbers: Numbers) -> list[tuple[Lengths, Regular]]:
             chosen = lengths == length
             which = numbers[chosen]
             if length == count:
-                pairs = content[chosen, :2].reshape(which.size, -1)
+                pairs = content[chosen, :2].reshape(which.size, 2 * width)
                 found.append(((count, *inner), Regular(which, pairs)))
                 continue
-            lines = content[chosen].reshape(which.size, count // length, length, -1)
+            lines = content[chosen].reshape(which.size, count // length, length, width)
             with np.errstate(over="ignore"):
                 steps = np.diff(lines, axis=2)
             even = (steps == steps[:, :, :1]).all(axis=(1, 2, 3))
-            pairs = lines[even][:, :, :2].reshape(int(even.sum()), count // length, -1)
+            pairs = lines[even][:, :, :2].reshape(-1, count // length, 2 * width)
             if len(pairs):
                 pending.append((pairs, which[even], (length, *inner)))
     return found

@@ -40,6 +40,8 @@ of them, so that a kernel that loops for ever ends soon and one with much to emi
 
 IDLE_EARNED = 200
 
+MAX_EVENTS = 200
+
 MAX_DEPTH = 400
 """Nested syntax that may be interpreted at once, summed over the calls in progress."""
 
@@ -321,7 +323,9 @@ class Run:
         message: str,
         span: Span | None,
     ) -> None:
-        if len(self.events) < 200:
+        # What ends the run is never left out.
+        ends = kind in ("error", "assert", "stopped")
+        if ends or len(self.events) < MAX_EVENTS:
             self.events.append(Event(kind, message, span))
 
     def problem(self, problem: Problem) -> None:

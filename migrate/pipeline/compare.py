@@ -29,7 +29,7 @@ from migrate.results import (
     Subject,
     Tool,
 )
-from migrate.rules.findings import Found, findings
+from migrate.rules.findings import MAX_MESSAGE, Found, findings
 from migrate.rules.rule import REFERENCE, Evidence, Problem, Reading
 from migrate.score.correspondence import correspondence
 from migrate.score.fidelity import score
@@ -147,6 +147,8 @@ def _located(
             if cause is not None:
                 span, change = cause
                 message = f"{finding.message}; with {change} both kernels agree"
+                if len(message) > MAX_MESSAGE:
+                    message = finding.message
                 finding = msgspec.structs.replace(finding, span=span, message=message)
         if not any(_same(finding, known) for known in located):
             located.append(finding)

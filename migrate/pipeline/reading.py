@@ -50,7 +50,11 @@ def read_positions(pair: Pair, make: Make, meter: Meter, tell: Progress) -> Posi
     gaps: list[str] = []
     cut_short = False
     bindings = [bind(pair.case, sizes) for sizes in pair.case.runs()]
-    cuda = read_cuda(pair, bindings[0], meter)
+    try:
+        cuda = read_cuda(pair, bindings[0], meter)
+    except Exhausted as stop:
+        cuda = CudaReading(None, (), (f"{pair.cuda.span}: {stop}",))
+        cut_short = stop.kind == "seconds"
     gaps += cuda.gaps
     problems += cuda.problems
     shares: list[float] = []

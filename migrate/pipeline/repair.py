@@ -27,6 +27,8 @@ from migrate.source import Source, SourceError, Span
 
 MAX_TRIALS = 24
 MAX_SHORTER = 3
+MAX_SHOWN = 60
+"""Characters of an expression in words about it."""
 MAX_ELEMENTS = 1_500_000
 """Of all tensors, at all the sizes that a trial reads the kernel at."""
 
@@ -91,6 +93,8 @@ def _changes(text: str) -> list[_Change]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     shown = " ".join(text.split())
+    if len(shown) > MAX_SHOWN:
+        shown = f"{shown[: MAX_SHOWN - 1]}…"
     match node:
         case ast.Compare() | ast.BoolOp():
             return [_Change(f"`{shown}` always taken", f"(({text}) or True)")]

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from migrate.align.relation import Mismatch, Relation
+from migrate.align.mismatch import Mismatch
+from migrate.align.relation import Relation
 from migrate.ir.index import Index
 from migrate.ir.nodes import Axis, AxisKind, Kernel, Load, Store
 from migrate.rules.places import Placed, sources, stores, transfers

@@ -10,6 +10,9 @@ from migrate.rules.registry import RULES
 from migrate.rules.rule import Draft, Evidence, Rule
 from migrate.source import Span
 
+MAX_MESSAGE = 300
+"""Characters of a message: what is read at a glance."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -41,7 +44,7 @@ def findings(evidence: Evidence) -> tuple[Found, ...]:
                 family=rule.family,
                 severity=draft.severity or rule.severity,
                 effect=draft.effect or rule.effect,
-                message=draft.message,
+                message=_cut(draft.message),
                 side=draft.side,
                 span=draft.span,
                 related=draft.related,
@@ -51,6 +54,10 @@ def findings(evidence: Evidence) -> tuple[Found, ...]:
         )
         for number, (rule, draft) in enumerate(ordered, 1)
     )
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 1]}…"
 
 
 def _order(entry: tuple[Rule, Draft]) -> tuple[object, ...]:

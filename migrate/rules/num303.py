@@ -31,7 +31,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from migrate.align.difference import Difference
-from migrate.align.relation import Mismatch, OutputRelation, spans_of
+from migrate.align.mismatch import Mismatch
+from migrate.align.relation import OutputRelation, spans_of
 from migrate.ir.forms import Hashed
 from migrate.ir.wording import said
 from migrate.rules.places import at, related, shown

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from migrate.align.relation import Mismatch, OutputRelation, Relation
+from migrate.align.mismatch import Mismatch
+from migrate.align.relation import OutputRelation, Relation
 from migrate.ir.nodes import (
     AsyncCopy,
     Axis,

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migrate.align.difference import Difference, What
-from migrate.align.relation import Mismatch, Relation
+from migrate.align.mismatch import Mismatch
+from migrate.align.relation import Relation
 from migrate.ir.forms import Element, Form, Table
 from migrate.ir.nodes import Kernel, Op, walk
 from migrate.ir.scene import place as bare

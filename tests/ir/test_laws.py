@@ -119,6 +119,8 @@ SAME = [
         ("multiply", ("divide", "a", "b"), -2.0),
     ),
     (("divide", ("multiply", "a", 2.0), "a"), 2.0),
+    (("divide", ("multiply", 0.25, ("negate", "a")), "a"), -0.25),
+    (("divide", "a", ("negate", "a")), -1.0),
     (("reciprocal", ("negate", "a")), ("negate", ("reciprocal", "a"))),
     (("square", ("subtract", "a", "b")), ("square", ("subtract", "b", "a"))),
     (
@@ -827,6 +829,12 @@ def test_operands_in_no_order_are_listed():
     x = np.arange(100.0) ** 2
     wanted = [sum(x[10 * k + i] + x[10 * k + 3 + i] for k in range(4)) for i in range(2)]
     assert forms.value(output(pairs), {"x": x}) == pytest.approx(wanted)
+
+
+def test_rows_in_equal_steps_that_are_no_grid_are_listed():
+    """Of six places, rows of three begin right and end otherwise."""
+    uneven = total(K + K // 3 * 7 + K // 5 + I, extent=6)
+    assert text(uneven).startswith("y[i0] = add(over 6: x[table")
 
 
 def test_every_cell_its_own_number():

@@ -93,7 +93,7 @@ class Expressions(Memory):
 
     def lift(self, expression: ast.Expression) -> Symbolic:
         """An expression; raises `NotLifted`."""
-        self.meter.step()
+        self.meter.step(20)
         try:
             return self._handlers[type(expression)](expression)
         except TooComplex as error:

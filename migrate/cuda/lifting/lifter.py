@@ -42,6 +42,10 @@ MAX_CALLS = 32
 
 MAX_COPIES = 4096
 
+# Steps, measured: about half a microsecond each, as in `cuda.evaluate`.
+STATEMENT_STEPS = 50
+CALL_STEPS = 100
+
 
 _TABLES = (
     "references",
@@ -98,7 +102,7 @@ class Lifter(Loops):
     def sequence(self, body: Sequence[ast.Statement]) -> bool:
         """Lift statements in order; whether all threads have left at the end."""
         for position, statement in enumerate(body):
-            self.meter.step()
+            self.meter.step(STATEMENT_STEPS)
             rest = body[position + 1 :]
             match statement:
                 case ast.Block(body=inner):
@@ -311,7 +315,7 @@ class Lifter(Loops):
 
     def _call(self, node: ast.Call) -> Symbolic:
         self._inline(node)
-        returned = self.state.variables.get((self.frames, RETURNED))
+        returned = self.state.variables.pop((self.frames, RETURNED), None)
         if returned is None:
             raise self.not_lifted(f"{node.function.name} returns nothing", node.span)
         if isinstance(returned, Unknown):
@@ -321,6 +325,7 @@ class Lifter(Loops):
     def _inline(self, node: ast.Call) -> None:
         if len(self.calls) >= MAX_CALLS:
             raise self.not_lifted(f"calls nest deeper than {MAX_CALLS} levels", node.span)
+        self.meter.step(CALL_STEPS)
         function = node.function
         values: list[Symbolic | None] = []
         for parameter, argument in zip(function.parameters, node.arguments, strict=True):
@@ -346,14 +351,16 @@ class Lifter(Loops):
                 self.state.variables[key] = value
         self.frame = own
         self.calls.append(frame)
-        before = set(self.opaque)
         try:
             self.sequence(function.body.body)
         finally:
             self.calls.pop()
             self.frame = caller
+            # What is copied at every branch and loop would grow with each call.
+            variables = self.state.variables
+            for gone in [key for key in variables if key[0] == own and key[1] != RETURNED]:
+                del variables[gone]
         self.frames = own
-        del before
 
     def _argument(self, argument: ast.Expression) -> Symbolic:
         return self._typed(self.lift(argument), argument.type, argument.span)

@@ -36,6 +36,9 @@ from migrate.source import Span
 
 MAX_UNROLL = 64
 
+MAX_LOOPS = 24
+"""Loops inside one another.  Each is lifted twice, to see first what it stores."""
+
 
 @dataclass(slots=True)
 class Saved:
@@ -59,6 +62,7 @@ class Loops(Branches):
         self.seen: set[Span] = set()
         self.written: dict[tuple[int, tuple[SpanFrame, ...]], frozenset[str]] = {}
         self.loop_names: dict[str, int] = {}
+        self.loops = 0
 
     def _save(self) -> Saved:
         """The state, to come back to."""
@@ -74,6 +78,8 @@ class Loops(Branches):
         self.seen.add(statement.span)
 
     def _loop(self, statement: ast.Loop) -> None:
+        if self.loops >= MAX_LOOPS:
+            raise self.not_lifted(f"loops nest deeper than {MAX_LOOPS} levels", statement.head)
         if leaves(statement.body, (ast.Return,)):
             raise self.not_lifted("a return from inside a loop", statement.span)
         if leaves(statement.body, (ast.Break,)):
@@ -86,10 +92,14 @@ class Loops(Branches):
                 case ast.Evaluate(expression=expression):
                     self.lift(expression)
         trip = trip_of(self, statement)
-        if isinstance(trip, str):
-            self._unroll(statement, trip)
-        else:
-            self._fold(statement, trip)
+        self.loops += 1
+        try:
+            if isinstance(trip, str):
+                self._unroll(statement, trip)
+            else:
+                self._fold(statement, trip)
+        finally:
+            self.loops -= 1
 
     def _unroll(self, statement: ast.Loop, reason: str) -> None:
         """A loop whose rounds constants decide, round by round."""
