@@ -39,8 +39,8 @@ from migrate.ir.hashing import Ids
 from migrate.ir.literals import Floats, canonical
 from migrate.ir.rings import COMMUTATIVE_ONLY, GROUPS, INVERSES
 from migrate.ir.runs import Lengths, Regular, alike, grids, ranked, runs, sorted_by, turned
+from migrate.ir.skeletons import Run, Skeletons
 from migrate.ir.terms import Made
-from migrate.source import Span
 
 MAX_WIDTH = 4096
 """Coordinates of one expression; a larger one is kept as a hash."""
@@ -50,31 +50,6 @@ MAX_NUMBERS = 64
 """Distinct numbers in an output that each make a shape of their own; more are coordinates."""
 
 _NUMBERS = frozenset({"constant", "whole", "real"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Parts of one shape: `power` times each of `count`; `regular`: in equal steps."""
-
-    skeleton: int
-    power: int
-    count: int
-    regular: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Skeleton:
-    """An expression without its coordinates."""
-
-    kind: str
-    operator: str
-    parts: tuple[_Run, ...]
-    width: int
-    depth: int
-    digest: str
-    number: float
-    span: Span | None
-    understood: bool
 
 
 @dataclass(slots=True)
@@ -96,10 +71,10 @@ class _Parts:
     number_shapes: Numbers
     number_rows: Numbers
 
-    def runs(self, term: int) -> list[_Run]:
+    def runs(self, term: int) -> list[Run]:
         """The operands of a term but its number."""
         some = slice(self.starts[term], self.starts[term] + self.lengths[term])
-        return [_Run(*run) for run in runs(self.skeletons[some], self.powers[some])]
+        return [Run(*run) for run in runs(self.skeletons[some], self.powers[some])]
 
 
 class Reader:
@@ -110,11 +85,7 @@ class Reader:
         self.meter = meter
         self.descent = Descent(log, meter)
         self.standing = np.zeros(0, np.int64)
-        self.many_numbers = False
-        self.skeletons: list[_Skeleton] = []
-        self.numbers: dict[tuple[object, ...], int] = {}
-        self.coordinates: list[list[Numbers]] = []
-        self.filled: list[int] = []
+        self.skeletons = Skeletons(meter)
         self.skeleton_of = np.zeros(0, np.int64)
         self.row_of = np.zeros(0, np.int64)
         self.negative_of = np.zeros(0, bool)
@@ -133,7 +104,7 @@ class Reader:
         self.negative_of = np.zeros(count, bool)
         used = [self.numbers_in(group) for group in groups]
         distinct = np.unique(np.concatenate([np.zeros(0), *used]))
-        self.many_numbers = distinct.size > MAX_NUMBERS
+        self.skeletons.many_numbers = distinct.size > MAX_NUMBERS
         for group in reversed(groups):
             self.describe(group)
 
@@ -161,36 +132,20 @@ class Reader:
                 shape = self.shapes[entry.tensor]
                 elements = entry.args[0].reshape(-1)[rows].astype(np.int64)
                 at = np.stack(np.unravel_index(elements, shape), axis=1) if shape else nothing
-                skeleton = self.skeleton("element", entry.tensor, (), len(shape), 0, entry.span)
+                skeleton = self.skeletons.make(
+                    "element", entry.tensor, (), len(shape), 0, entry.span
+                )
                 self.assign(places, skeleton, at)
             case "constant":
                 assert entry.numbers is not None
                 numbers = canonical(entry.numbers.reshape(-1)[rows])
-                self.skeleton_of[places], self.row_of[places] = self.number_shapes(numbers)
+                self.skeleton_of[places], self.row_of[places] = self.skeletons.number_shapes(
+                    numbers
+                )
             case _:
                 self.assign(
-                    places, self.skeleton(entry.operator, "", (), 0, 0, entry.span), nothing
+                    places, self.skeletons.make(entry.operator, "", (), 0, 0, entry.span), nothing
                 )
-
-    def number_shapes(self, numbers: Floats) -> tuple[Numbers, Numbers]:
-        """The skeleton and row of each number."""
-        skeletons = np.zeros(numbers.size, np.int64)
-        rows = np.zeros(numbers.size, np.int64)
-        if self.many_numbers:
-            whole = (numbers == np.rint(numbers)) & (np.abs(numbers) < 2.0**53)
-            for kind, chosen in (("whole", whole), ("real", ~whole)):
-                if chosen.any():
-                    given = numbers[chosen]
-                    column = given.astype(np.int64) if kind == "whole" else given.view(np.int64)
-                    skeletons[chosen] = skeleton = self.skeleton(kind, "", (), 1, 0, None)
-                    rows[chosen] = self.add_rows(skeleton, column.reshape(-1, 1))
-            return skeletons, rows
-        for number in np.unique(numbers):
-            chosen = (numbers == number) | (np.isnan(numbers) & np.isnan(number))
-            skeleton = self.skeleton("constant", "", (), 0, 0, None, number=float(number))
-            skeletons[chosen] = skeleton
-            rows[chosen] = self.add_rows(skeleton, np.zeros((int(chosen.sum()), 0), np.int64))
-        return skeletons, rows
 
     def describe_operation(self, group: Group, entry: Made, places: Numbers) -> None:
         operator = INVERSES.get(entry.operator, entry.operator)
@@ -207,7 +162,7 @@ class Reader:
         else:
             alone = np.zeros(len(group.ids), bool)
         shown = numbered & ~alone
-        numbers = self.number_shapes(parts.number[shown])
+        numbers = self.skeletons.number_shapes(parts.number[shown])
         parts.number_shapes[shown], parts.number_rows[shown] = numbers
         for members in alike(
             parts.parents,
@@ -235,10 +190,10 @@ class Reader:
         elif operator == "multiply":
             np.logical_xor.at(negative, parents[minus], powers[minus] % 2 != 0)
         else:
-            skeletons, rows = self.plain(skeletons, rows, minus)
+            skeletons, rows = self.skeletons.plain(skeletons, rows, minus)
         if operator in GROUPS or operator in COMMUTATIVE_ONLY:
-            standing = self.by_digest(skeletons)
-            rank = ranked(skeletons, rows, self.table)
+            standing = self.skeletons.by_digest(skeletons)
+            rank = ranked(skeletons, rows, self.skeletons.table)
             if operator == "add" and (powers < 0).any():
                 negative = turned(parents, powers, standing, rank, len(negative))
                 powers = np.where(negative[parents], -powers, powers)
@@ -261,14 +216,6 @@ class Reader:
             number_rows=np.zeros(terms.size, np.int64),
         )
 
-    def by_digest(self, skeletons: Numbers) -> Numbers:
-        """Where each skeleton stands in an order that does not depend on how it was met."""
-        standing = np.zeros(len(self.skeletons), np.int64)
-        present = [int(number) for number in np.unique(skeletons)]
-        present.sort(key=lambda number: self.skeletons[number].digest)
-        standing[present] = np.arange(len(present))
-        return np.asarray(standing[skeletons])
-
     def describe_members(
         self, group: Group, entry: Made, places: Numbers, parts: _Parts, members: Numbers
     ) -> None:
@@ -287,23 +234,23 @@ class Reader:
             if run.count > 1:
                 self.meter.step(members.size * run.count // 64 + 1)
                 begins = parts.starts[members] + offset
-                even = grids(self.table(run.skeleton), parts.rows, begins, run.count)
+                even = grids(self.skeletons.table(run.skeleton), parts.rows, begins, run.count)
                 for number, (lengths, regular) in enumerate(sorted(even.items())):
                     taken[position, regular.runs] = number + 1
                     steps[-1].append((lengths, regular))
         number = int(parts.number_shapes[members[0]])
-        last = [_Run(number, 1, 1)] if number >= 0 else []
+        last = [Run(number, 1, 1)] if number >= 0 else []
         for pattern in np.unique(taken, axis=1).T:
             chosen = np.flatnonzero((taken == pattern[:, None]).all(axis=0))
             these = members[chosen]
             even_ = [s[t - 1] if t else None for s, t in zip(steps, pattern.tolist(), strict=True)]
             shape = [
-                run if step is None else self.grid(operator, run, step[0], entry.span)
+                run if step is None else self.skeletons.grid(operator, run, step[0], entry.span)
                 for run, step in zip(found, even_, strict=True)
             ]
             shape += last
             understood = all(self.skeletons[run.skeleton].understood for run in shape)
-            width = sum(self.width(run) for run in shape)
+            width = sum(self.skeletons.width(run) for run in shape)
             depth = 1 + max((self.skeletons[run.skeleton].depth for run in shape), default=0)
             if width > MAX_WIDTH or depth > MAX_DEPTH:
                 self.hashed(group, places, these, parts.negative, entry, understood)
@@ -313,26 +260,14 @@ class Reader:
                 if step is not None:
                     columns.append(step[1].columns[np.searchsorted(step[1].runs, chosen)])
                     continue
-                table = self.table(run.skeleton)
+                table = self.skeletons.table(run.skeleton)
                 for part in range(run.count):
                     columns.append(table[parts.rows[parts.starts[these] + offset + part]])
             if last:
-                columns.append(self.table(number)[parts.number_rows[these]])
+                columns.append(self.skeletons.table(number)[parts.number_rows[these]])
             kind = "combine" if combining else "apply"
-            skeleton = self.skeleton(kind, operator, tuple(shape), width, depth, entry.span)
+            skeleton = self.skeletons.make(kind, operator, tuple(shape), width, depth, entry.span)
             self.assign(places[these], skeleton, np.concatenate(columns, axis=1))
-
-    def grid(self, operator: str, run: _Run, lengths: Lengths, span: Span | None) -> _Run:
-        """A run in equal steps; rows of a grid are combinations of their own."""
-        made = _Run(run.skeleton, 1, lengths[-1], regular=True)
-        for length in reversed(lengths[:-1]):
-            depth = self.skeletons[made.skeleton].depth + 1
-            row = self.skeleton("combine", operator, (made,), self.width(made), depth, span)
-            made = _Run(row, 1, length, regular=True)
-        return replace(made, power=run.power)
-
-    def width(self, run: _Run) -> int:
-        return self.skeletons[run.skeleton].width * (2 if run.regular else run.count)
 
     def hashed(
         self,
@@ -344,101 +279,17 @@ class Reader:
         understood: bool,
     ) -> None:
         if not understood:
-            skeleton = self.skeleton("opaque", "", (), 0, 0, entry.span)
+            skeleton = self.skeletons.make("opaque", "", (), 0, 0, entry.span)
             self.assign(places[members], skeleton, np.zeros((len(members), 0), np.int64))
             return
         with np.errstate(over="ignore"):
             ids = np.where(negative[members], np.uint64(0) - group.ids[members], group.ids[members])
-        skeleton = self.skeleton("hashed", "", (), 1, 0, entry.span)
+        skeleton = self.skeletons.make("hashed", "", (), 1, 0, entry.span)
         self.assign(places[members], skeleton, ids.view(np.int64).reshape(-1, 1))
-
-    # -- skeletons ------------------------------------------------------------------
-
-    def plain(self, skeletons: Numbers, rows: Numbers, minus: Truths) -> tuple[Numbers, Numbers]:
-        """Skeletons and rows of terms, their signs part of the expression."""
-        if not minus.any():
-            return skeletons, rows
-        skeletons, rows = skeletons.copy(), rows.copy()
-        for number in np.unique(skeletons[minus]):
-            chosen = minus & (skeletons == number)
-            content = self.table(int(number))[rows[chosen]]
-            skeletons[chosen], content = self.negated(int(number), content)
-            rows[chosen] = self.add_rows(int(skeletons[chosen][0]), content)
-        return skeletons, rows
-
-    def negated(self, number: int, content: Numbers) -> tuple[int, Numbers]:
-        """The skeleton of the negations of terms of a skeleton, and their coordinates."""
-        given = self.skeletons[number]
-        if (given.kind, given.operator) != ("combine", "add"):
-            single = (_Run(number, -1, 1),)
-            return (
-                self.skeleton("combine", "add", single, given.width, given.depth + 1, given.span),
-                content,
-            )
-        turned_parts: list[_Run] = []
-        for run in given.parts:
-            inner = self.skeletons[run.skeleton]
-            if inner.kind not in _NUMBERS:
-                turned_parts.append(replace(run, power=-run.power))
-                continue
-            if inner.kind == "constant":
-                opposite = self.skeleton("constant", "", (), 0, 0, None, number=0.0 - inner.number)
-                run = replace(run, skeleton=opposite)
-            elif inner.kind == "whole":
-                content = np.concatenate([content[:, :-1], -content[:, -1:]], axis=1)
-            else:
-                last = -np.ascontiguousarray(content[:, -1:]).view(np.float64)
-                content = np.concatenate([content[:, :-1], last.view(np.int64)], axis=1)
-            turned_parts.append(run)
-        parts = tuple(turned_parts)
-        return self.skeleton("combine", "add", parts, given.width, given.depth, given.span), content
-
-    def skeleton(
-        self,
-        kind: str,
-        operator: str,
-        parts: tuple[_Run, ...],
-        width: int,
-        depth: int,
-        span: Span | None,
-        *,
-        number: float = 0.0,
-    ) -> int:
-        key = (kind, operator, parts, repr(number))
-        found = self.numbers.get(key)
-        if found is None:
-            found = self.numbers[key] = len(self.skeletons)
-            inner = ";".join(
-                f"{self.skeletons[r.skeleton].digest},{r.power},{r.count},{r.regular}"
-                for r in parts
-            )
-            text = f"{kind}|{operator}|{number!r}|{inner}"
-            digest = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
-            clear = kind not in {"opaque", "undefined"}
-            clear = clear and all(self.skeletons[run.skeleton].understood for run in parts)
-            self.skeletons.append(
-                _Skeleton(kind, operator, parts, width, depth, digest, number, span, clear)
-            )
-            self.coordinates.append([np.zeros((0, width), np.int64)])
-            self.filled.append(0)
-        return found
 
     def assign(self, places: Numbers, skeleton: int, coordinates: Numbers) -> None:
         self.skeleton_of[places] = skeleton
-        self.row_of[places] = self.add_rows(skeleton, coordinates)
-
-    def add_rows(self, skeleton: int, coordinates: Numbers) -> Numbers:
-        self.meter.take(coordinates.nbytes)
-        self.coordinates[skeleton].append(coordinates)
-        begin = self.filled[skeleton]
-        self.filled[skeleton] += len(coordinates)
-        return begin + np.arange(len(coordinates))
-
-    def table(self, skeleton: int) -> Numbers:
-        parts = self.coordinates[skeleton]
-        if len(parts) > 1:
-            self.coordinates[skeleton] = parts = [np.concatenate(parts)]
-        return parts[0]
+        self.row_of[places] = self.skeletons.add_rows(skeleton, coordinates)
 
     # -- out ------------------------------------------------------------------------
 
@@ -451,7 +302,7 @@ class Reader:
         if not elements.size:
             return ()
         places = self.place(ids[elements])
-        skeletons, rows = self.plain(
+        skeletons, rows = self.skeletons.plain(
             self.skeleton_of[places], self.row_of[places], self.negative_of[places]
         )
         pieces: list[Piece] = []
@@ -462,7 +313,7 @@ class Reader:
                 cells = np.stack(np.unravel_index(chosen, shape), axis=1)
             else:
                 cells = np.zeros((1, 0), np.int64)
-            columns = self.table(int(number))[rows[alike_]]
+            columns = self.skeletons.table(int(number))[rows[alike_]]
             form = self.form(int(number), cells, columns)
             digest = hashlib.blake2b(chosen.tobytes(), digest_size=12).hexdigest()
             box = tuple((int(c.min()), int(c.max()) + 1) for c in cells.T)
@@ -502,8 +353,8 @@ class Reader:
         start = 0
         for run in skeleton.parts:
             width = self.skeletons[run.skeleton].width
-            block = columns[..., start : start + self.width(run)]
-            start += self.width(run)
+            block = columns[..., start : start + self.skeletons.width(run)]
+            start += self.skeletons.width(run)
             if run.count > 1:
                 listed = 2 if run.regular else run.count
                 block = block.reshape((*block.shape[:-1], listed, width))

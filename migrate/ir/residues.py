@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from migrate.ir.hashing import Ids, salt, scramble
 from migrate.ir.literals import Floats, Literals, canonical
+from migrate.ir.rewrites import REWRITES
 from migrate.ir.rings import GROUPS, hashed
 
 PRIMES: Final = (2147483543, 2147482943, 2147481893, 2147481359, 2147480921, 2147480591)
@@ -68,7 +69,10 @@ class Residues:
     by something that is 0 modulo one of the primes only: nothing that was computed counts.
     """
 
-    keeps = frozenset({"add", "negate", "multiply", "reciprocal", "exp", *_DEFINED})
+    keeps = frozenset(
+        {"add", "negate", "multiply", "reciprocal", "exp", "exp2", "exp10", "expm1", "tanh"}
+    )
+    spelled = frozenset(REWRITES)
 
     def __init__(self, literals: Literals, prime: int, seed: int, side: str) -> None:
         self._literals = literals

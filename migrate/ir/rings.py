@@ -48,6 +48,9 @@ class Ring(Protocol):
     keeps: frozenset[str]
     """Operators whose results on numbers are made like all others, not from the number."""
 
+    spelled: frozenset[str]
+    """Operators that are rewritten by those before numbers are computed."""
+
     def numbers(self, numbers: Floats) -> Ids:
         """The term of each number."""
         ...
@@ -177,6 +180,7 @@ class Hashes:
     """Terms as hashes: equal if made alike, up to the laws above."""
 
     keeps = frozenset({"add", "negate"})
+    spelled = frozenset({"subtract", "fma"})
 
     def __init__(self, literals: Literals) -> None:
         self._literals = literals

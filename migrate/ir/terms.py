@@ -262,7 +262,7 @@ class Terms:
         """Where the result is known without a new term, and what it is there."""
         if operator == "select":
             return self._settled_select(args, span)
-        computable = operator not in _SPELLED_AS_SUMS
+        computable = operator not in self._ring.spelled
         knowns = [self._literals.known(arg) for arg in args]
         if all(known is None for known in knowns):
             return None
@@ -453,9 +453,6 @@ class Terms:
         self.log.append(Made(operator, ids, args, span, tensor, numbers))
         return ids
 
-
-_SPELLED_AS_SUMS = frozenset({"subtract", "fma"})
-"""Rewritten before numbers are computed, so that a sum of numbers has one term."""
 
 _ABSORBING: dict[str, Callable[[NDArray[np.float64]], NDArray[np.bool_]]] = {
     "add": lambda x: ~np.isfinite(x),

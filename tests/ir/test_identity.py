@@ -55,6 +55,7 @@ EQUAL = [
     (("multiply", ("exp", "a"), ("exp", "b")), ("exp", ("add", "a", "b"))),
     (("divide", ("exp", "a"), ("exp", "b")), ("exp", ("subtract", "a", "b"))),
     (("exp", ("add", "a", 1.0)), ("multiply", ("exp", "a"), ("exp", 1.0))),
+    (("divide", 0.25, ("exp", 0.25)), ("multiply", 0.25, ("exp", -0.25))),
     (("exp2", ("multiply", "a", 1.44269504)), ("exp", "a")),
     (("exp2", "a"), ("exp", ("multiply", "a", 0.69314718))),
     (("expm1", "a"), ("subtract", ("exp", "a"), 1.0)),
