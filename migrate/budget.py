@@ -11,7 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from migrate.source import Span
 
 Kind = Literal["steps", "bytes", "seconds", "cancelled"]
 
@@ -23,6 +26,8 @@ class Exhausted(Exception):
         self.kind: Kind = kind
         self.limit = limit
         self.doing = doing
+        self.where: Span | None = None
+        """The place that was being worked on, where one is known."""
         if kind == "cancelled":
             super().__init__(f"cancelled while {doing}")
         else:

@@ -25,6 +25,9 @@ import msgspec
 
 MAX_BYTES = 4 * 1024 * 1024
 
+MAX_NAME = 1000
+"""Characters of an identifier; names are shown, and in many places."""
+
 _BLOCK = 1024
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
@@ -84,7 +87,7 @@ class SourceError(Exception):
 
     def __str__(self) -> str:
         place = str(self.where) if self.where is not None else self.file
-        return f"{neutral(place)}: {neutral(self.message)}"
+        return f"{neutral(place)}: {neutral(shortened(self.message))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +247,14 @@ def _counts(data: bytes) -> Iterator[int]:
 def _code_points(part: bytes) -> int:
     # All but the continuation bytes of UTF-8.
     return len(part.translate(None, _CONTINUATION))
+
+
+def shortened(text: str, most: int = 400) -> str:
+    """A text for a message: the middle of a long one left out."""
+    if len(text) <= most:
+        return text
+    half = most // 2 - 2
+    return f"{text[:half]} … {text[-half:]}"
 
 
 def neutral(text: str, *, keep_newlines: bool = False) -> str:

@@ -133,22 +133,43 @@ def load(path: str | Path, shape: tuple[int, ...] | None, dtype: np.dtype[Any]) 
     """
     import numpy as np
 
-    try:
-        # Mapped, so that a file of any size is judged by its header before it is read.
-        stored = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise FillError(f"cannot be read: {error}") from None
-    if not isinstance(stored, np.ndarray):
-        raise FillError("holds several arrays; one .npy array is needed")
+    stored = opened(path)
+    called = f"'{Path(path).name}'"
     if shape is not None and stored.shape != shape:
-        raise FillError(f"has shape {stored.shape}, not {shape}")
-    if stored.size > MAX_ELEMENTS:
-        raise FillError(f"has {stored.size:,} elements, more than {MAX_ELEMENTS:,}")
+        raise FillError(f"{called} has shape {stored.shape}, not {shape}")
     if stored.dtype.kind == "V" and stored.dtype.itemsize == dtype.itemsize:
         stored = stored.view(dtype)
     if _is_floating(stored.dtype) != _is_floating(dtype) and stored.dtype != dtype:
-        raise FillError(f"has dtype {stored.dtype}, not {dtype}")
+        raise FillError(f"{called} has dtype {stored.dtype}, not {dtype}")
     return np.array(stored, dtype=dtype, order="C")
+
+
+def opened(path: str | Path) -> Array:
+    """An `.npy` file, mapped: a file of any size is judged by its header before it is read.
+
+    Raises `FillError`.
+    """
+    import numpy as np
+
+    called = f"'{Path(path).name}'"
+    try:
+        with Path(path).open("rb") as file:
+            start = file.read(6)
+    except OSError as error:
+        raise FillError(f"{called} cannot be read: {error.strerror}") from None
+    if start.startswith(b"PK"):
+        raise FillError(f"{called} holds several arrays; one .npy array is needed")
+    if start != b"\x93NUMPY":
+        raise FillError(f"{called} is not an .npy file")
+    try:
+        stored = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError, SyntaxError) as error:
+        if "Python objects" in str(error):
+            raise FillError(f"{called} holds Python objects (pickle), never loaded") from None
+        raise FillError(f"{called} cannot be read: {error}") from None
+    if stored.size > MAX_ELEMENTS:
+        raise FillError(f"{called} has {stored.size:,} elements, more than {MAX_ELEMENTS:,}")
+    return np.asarray(stored)
 
 
 def _integers(

@@ -21,12 +21,18 @@ from migrate.case.positions import Positions, Step, positions
 from migrate.case.types import Case, CudaSide, Integer, Launch, NkiSide, Scalar, Tensor
 from migrate.source import Source, SourceError, Span, read
 
-MAX_CASE_BYTES: Final = 256 * 1024
+MAX_CASE_BYTES: Final = 64 * 1024
 MAX_RUNS: Final = 1000
 MAX_RANK: Final = 16
 MAX_SIZE: Final = 2**40
+MAX_THREADS: Final = 1024
+MAX_GRID_X: Final = 2**31 - 1
+MAX_GRID_YZ: Final = 65535
+MAX_PROGRAMS: Final = 1024
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+_MACRO = re.compile(r"[A-Za-z_]\w*(?:\([\w\s,.]*\))?")
 
 _LAUNCH_KEYS: Final = tuple(field.name for field in msgspec.structs.fields(Launch))
 _TOML_PLACE = re.compile(
@@ -53,7 +59,10 @@ def parse(source: Source, *, folder: Path | None = None) -> Case:
     except tomllib.TOMLDecodeError as error:
         _fail_toml(source, str(error))
     except (RecursionError, ValueError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        # The only other `ValueError` is Python's, of an integer that it will not convert.
+        reason = "an integer has too many digits"
+        if isinstance(error, RecursionError):
+            reason = "nested too deeply"
         raise SourceError(f"is not TOML that can be read: {reason}", file=source.name) from None
     reader = _Reader(source.name, positions(source), folder)
     return reader.case(data)
@@ -205,6 +214,25 @@ class _Reader:
                 self.check_dtype(("tensor", i, key), getattr(tensor, key))
         for i, scalar in enumerate(case.scalars):
             self.check_dtype(("scalar", i, "dtype"), scalar.dtype)
+            self.check_value(("scalar", i), scalar)
+        for name, value in case.cuda.define.items():
+            if not _MACRO.fullmatch(name) or "\n" in str(value):
+                self.fail(("cuda", "define", name), f"'{name}' is not a macro of one line")
+
+    def check_value(self, path: tuple[Step, ...], scalar: Scalar) -> None:
+        """A number that its dtype has no room for is not what was meant."""
+        if scalar.dtype is None or not isinstance(scalar.value, int | float):
+            return
+        from migrate.numerics.dtypes import DType
+
+        dtype = DType.named(scalar.dtype)
+        if dtype.is_float:
+            return
+        low, high = dtype.range
+        # Literals such as 0xffffffff are written for signed types too.
+        high = max(high, 2**dtype.bits - 1)
+        if not float(scalar.value).is_integer() or not low <= scalar.value <= high:
+            self.fail((*path, "value"), f"{scalar.value} is no {scalar.dtype}")
 
     def check_dtype(self, path: tuple[Step, ...], name: str | None) -> None:
         if name is None:
@@ -225,6 +253,7 @@ class _Reader:
             if tensor.expect is not None and not tensor.expect.endswith(".npy"):
                 self.fail(("tensor", i, "expect"), "'expect' must name a .npy file")
             self.confined(("tensor", i, "expect"), tensor.expect)
+            self.check_array(("tensor", i, "expect"), tensor.expect)
             if tensor.fill is None:
                 continue
             try:
@@ -233,6 +262,15 @@ class _Reader:
                 self.fail(("tensor", i, "fill"), str(error))
             if isinstance(fill, fills.Stored):
                 self.confined(("tensor", i, "fill"), fill.file)
+                self.check_array(("tensor", i, "fill"), fill.file)
+
+    def check_array(self, path: tuple[Step, ...], file: str | None) -> None:
+        if file is None or self.folder is None:
+            return
+        try:
+            fills.opened(self.folder / file)
+        except fills.FillError as error:
+            self.fail(path, str(error))
 
     def confined(self, path: tuple[Step, ...], file: str | None) -> None:
         """Refuse a path that is not a file inside the case's folder, links followed."""
@@ -259,16 +297,29 @@ class _Reader:
                     continue
                 if not 1 <= len(extents) <= 3:
                     self.fail((*path, key), f"'{key}' has 1 to 3 extents, not {len(extents)}")
-                for extent in extents:
-                    self.number((*path, key), extent, sizes)
+                counts = [
+                    self.number((*path, key), extent, sizes, least=int(key == "block"))
+                    for extent in extents
+                ]
+                self.check_extents((*path, key), counts)
             self.number((*path, "dynamic_shared"), launch.dynamic_shared, sizes)
-        for extent in case.nki.grid:
-            self.number(("nki", "grid"), extent, sizes)
+        programs = [self.number(("nki", "grid"), extent, sizes) for extent in case.nki.grid]
+        if prod(programs) > MAX_PROGRAMS:
+            self.fail(("nki", "grid"), f"{prod(programs):,} programs, {MAX_PROGRAMS:,} at most")
         for i, tensor in enumerate(case.tensors):
             self.check_tensor(("tensor", i), tensor, sizes)
         for i, scalar in enumerate(case.scalars):
             if isinstance(scalar.value, str):
                 self.number(("scalar", i, "value"), scalar.value, sizes, least=None)
+
+    def check_extents(self, path: tuple[Step, ...], counts: Sequence[int]) -> None:
+        """What a device can launch (CUDA C++ Programming Guide, compute capabilities)."""
+        if path[-1] == "block":
+            if prod(counts) > MAX_THREADS:
+                self.fail(path, f"a block of {prod(counts):,} threads, {MAX_THREADS:,} at most")
+        elif counts[0] > MAX_GRID_X or max(counts[1:], default=0) > MAX_GRID_YZ:
+            shown = " x ".join(f"{count:,}" for count in counts)
+            self.fail(path, f"a grid of {shown} blocks, 2^31 - 1 x 65,535 x 65,535 at most")
 
     def check_tensor(
         self, path: tuple[Step, ...], tensor: Tensor, sizes: Mapping[str, int]
@@ -303,8 +354,8 @@ class _Reader:
             self.fail(path, f"'{path[-1]}': {error}")
         if least is not None and value < least:
             shown = ", ".join(f"{name}={size}" for name, size in sizes.items())
-            at = f" for {shown}" if shown else ""
-            self.fail(path, f"'{path[-1]}': {given} is {value}{at}, less than {least}")
+            at = f" is {value} for {shown}," if isinstance(given, str) and shown else " is"
+            self.fail(path, f"'{path[-1]}': {given}{at} less than {least}")
         return value
 
 

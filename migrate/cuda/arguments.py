@@ -72,7 +72,16 @@ def _number(variable: Variable, value: Any, kind: Scalar, domain: Domain[Any]) -
         )
     if kind.is_float:
         return domain.constant(float(array), kind.dtype)
-    return np.asarray(int(array), dtype=kind.dtype.numpy)
+    number = float(array)
+    low, high = kind.dtype.range
+    # 0xffffffff may be written for an int; what has no such bits is a mistake.
+    if not number.is_integer() or not low <= int(array) <= max(high, 2**kind.dtype.bits - 1):
+        raise SourceError(
+            f"{variable.name} is {kind}, which has no value {array}",
+            file=variable.span.file,
+            where=variable.span,
+        )
+    return np.asarray(int(array)).astype(kind.dtype.numpy)
 
 
 def _buffer(variable: Variable, value: Any, domain: Domain[Any], meter: Meter) -> Buffer:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from migrate.budget import Meter
-from migrate.cuda.macros import Table, expand
+from migrate.cuda.macros import Allowance, Table, expand
 from migrate.cuda.tokens import Token
 
 MAX_TOKENS = 400
 _MAX_DEPTH = 60
 
 
-def evaluate_condition(line: list[Token], table: Table, meter: Meter) -> bool:
+def evaluate_condition(line: list[Token], table: Table, allowance: Allowance) -> bool:
     """Whether a `#if` line holds.
 
     Names that are no macros are 0, as the language says; so is a line that is no constant
-    expression, and one longer than `MAX_TOKENS`.
+    expression, and one longer than `MAX_TOKENS`.  Raises `TooLarge`.
     """
     resolved = _resolve_defined(line, table)
-    expanded = expand(resolved, table, meter)
+    expanded = expand(resolved, table, allowance)
     if not expanded or len(expanded) > MAX_TOKENS:
         return False
     words = [_word(token) for token in expanded]

@@ -10,9 +10,13 @@ from tree_sitter import Node
 from migrate.cuda.parse import Alias
 from migrate.cuda.scope import Scope
 from migrate.cuda.types import INT, Array, Pointer, Type, Unknown, named
+from migrate.source import shortened
 
 Extent = Callable[[Node, Scope], "int | None"]
 _MAX_NESTING = 16
+
+MAX_LEVELS = 16
+"""Pointers and arrays around one type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ def type_of(node: Node | None, scope: Scope, extent: Extent, depth: int = 0) -> 
             return declared(around, base, scope, extent, const=const).type
         case "primitive_type" | "sized_type_specifier":
             text = " ".join(scope.text(node).split())
-            return named(text) or Unknown(text)
+            return named(text) or Unknown(shortened(text))
         case "type_identifier" | "qualified_identifier" | "identifier":
             return _by_name(scope.text(node), scope, extent, depth)
         case "enum_specifier":
@@ -59,7 +63,7 @@ def _by_name(name: str, scope: Scope, extent: Extent, depth: int) -> Type:
         if alias.declarator is None or alias.declarator.type == "type_identifier":
             return base
         return declared(alias.declarator, base, scope, extent).type
-    return named(name) or Unknown(name)
+    return named(name) or Unknown(shortened(name))
 
 
 def declared(
@@ -73,15 +77,18 @@ def declared(
     reference = False
     current: Node | None = node
     constructor: Node | None = None
+    levels = 0
     while current is not None:
         match current.type:
             case "pointer_declarator" | "abstract_pointer_declarator":
                 words = {scope.text(child) for child in current.children if child.is_named}
-                kind = Pointer(
-                    kind,
-                    const=const,
-                    restrict=bool(words & {"__restrict__", "restrict"}),
-                )
+                levels += 1
+                if levels <= MAX_LEVELS:
+                    kind = Pointer(
+                        kind,
+                        const=const,
+                        restrict=bool(words & {"__restrict__", "restrict"}),
+                    )
                 const = False
                 following = current.child_by_field_name("declarator")
                 if following is None:
@@ -101,10 +108,13 @@ def declared(
                     size = current.child_by_field_name("size")
                     length = extent(size, scope) if size is not None else None
                     if size is not None and length is None:
-                        kind = Unknown(f"array of unknown length {scope.text(size)}")
+                        kind = Unknown(f"array of unknown length {shortened(scope.text(size))}")
+                    elif length is not None and length < 0:
+                        kind = Unknown("array of negative length")
                     lengths.append(length)
                     current = current.child_by_field_name("declarator")
-                for length in lengths:
+                levels += len(lengths)
+                for length in lengths if levels <= MAX_LEVELS else ():
                     kind = Array(kind, length)
             case "init_declarator":
                 current = current.child_by_field_name("declarator")
@@ -115,6 +125,8 @@ def declared(
                 constructor = current.child_by_field_name("parameters")
                 current = current.child_by_field_name("declarator")
             case _:
+                if levels > MAX_LEVELS:
+                    kind = Unknown(f"type of more than {MAX_LEVELS} levels")
                 return Declared(scope.text(current), kind, current, reference, constructor)
     return Declared("", kind, node, reference, constructor)
 

@@ -93,8 +93,8 @@ class Evaluator:
         # Measured: a step is about half a microsecond of one core, so that loops without end
         # stop in seconds; up to two with many lanes, whose kernels have work to do.
         lanes, effort = machine.lanes.total, machine.domain.effort
-        self._integer_steps = 4 + lanes // 2048
-        self._float_steps = 8 + 32 * effort + lanes * effort // 384
+        self._integer_steps = 8 + lanes // 2048
+        self._float_steps = 16 + 48 * effort + lanes * effort // 384
         self._handlers: dict[type, Callable[[Any, Mask], Any]] = {
             Literal: self._literal,
             Name: self._name,
@@ -125,6 +125,14 @@ class Evaluator:
             floats = isinstance(expression.type, Scalar) and expression.type.is_float
             self.machine.meter.step(self._float_steps if floats else self._integer_steps)
         return self._handlers[kind](expression, mask)
+
+    def discard(self, expression: Expression, mask: Mask) -> None:
+        """Evaluate an expression for what it does."""
+        if isinstance(expression, Atomic):
+            self.machine.meter.step(self._float_steps)
+            self._atomic(expression, mask, wanted=False)
+        else:
+            self.value(expression, mask)
 
     def truth(self, expression: Expression, mask: Mask) -> tuple[Mask, Mask | None]:
         """Where a condition holds (of the mask's lanes), and where that is in doubt."""
@@ -516,10 +524,10 @@ class Evaluator:
     def _call(self, node: Call, mask: Mask) -> Any:
         return self._invoke(node, mask)
 
-    def _atomic(self, node: Atomic, mask: Mask) -> Any:
+    def _atomic(self, node: Atomic, mask: Mask, *, wanted: bool = True) -> Any:
         pointer = self.value(node.pointer, mask)
         values = tuple(self.value(value, mask) for value in node.values)
-        return warp.atomic(self.machine, node, pointer, values, mask)
+        return warp.atomic(self.machine, node, pointer, values, mask, wanted=wanted)
 
     def _shuffle(self, node: Shuffle, mask: Mask) -> Any:
         self.value(node.participants, mask)

@@ -34,7 +34,13 @@ from migrate.source import SourceError, Span
 LANES = 1 << 16
 
 
+# CUDA C++ Programming Guide, technical specifications per compute capability (9.0).
 MAX_THREADS = 1024
+MAX_GRID = (2**31 - 1, 65535)
+MAX_SHARED = 227 * 1024
+
+SLICE_STEPS = 1000
+"""What blocks that run together cost beside their statements (see `Evaluator`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,7 @@ def execute(
     """
     kernel = function(program, kernel_name, template)
     meter = meter if meter is not None else Meter(doing=f"running {kernel_name}")
-    _check_launch(kernel, grid, block)
+    _check_launch(kernel, grid, block, shared_bytes)
     with np.errstate(all="ignore"):
         buffers, file_scope, scalars = bind(kernel, args, domain, meter)
         events: list[Event] = []
@@ -90,6 +96,7 @@ def execute(
             lanes = Lanes(grid, block, first, min(together, blocks - first))
             machine = Machine(lanes, domain, meter, fma, events, reported)
             used = meter.bytes
+            meter.step(SLICE_STEPS + lanes.total // 32)
             Threads(machine, file_scope, shared_bytes).run(kernel, buffers, scalars)
             meter.give(meter.bytes - used)
     outputs = {name: ref.buffer.data for name, ref in buffers.items() if ref.buffer is not None}
@@ -104,7 +111,15 @@ def execute(
     return Execution(outputs, frozenset(written), tuple(events), stored)
 
 
-def _check_launch(kernel: Function, grid: Dim3, block: Dim3) -> None:
+def _check_launch(kernel: Function, grid: Dim3, block: Dim3, shared_bytes: int) -> None:
+    if grid[0] > MAX_GRID[0] or max(grid[1:]) > MAX_GRID[1]:
+        raise SourceError(
+            "a grid has at most 2^31 - 1 x 65535 x 65535 blocks", file=kernel.span.file
+        )
+    if not 0 <= shared_bytes <= MAX_SHARED:
+        raise SourceError(
+            f"dynamic shared memory is 0 to {MAX_SHARED} bytes", file=kernel.span.file
+        )
     if min(grid) < 1 or min(block) < 1:
         raise SourceError("a launch needs at least one block and one thread", file=kernel.span.file)
     if block[0] * block[1] * block[2] > MAX_THREADS:

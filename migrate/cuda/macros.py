@@ -6,8 +6,31 @@ from collections import deque
 from collections.abc import ItemsView
 from dataclasses import dataclass, field
 
-from migrate.budget import Meter
 from migrate.cuda.tokens import Expansion, Token
+from migrate.source import MAX_NAME
+
+MAX_WORK = 400_000
+"""Tokens that the macros of one file may go through."""
+
+MAX_NESTING = 64
+"""Macro uses in the arguments of others."""
+
+
+class TooLarge(Exception):
+    """Macros that expand to more than can be read; the message says what."""
+
+
+@dataclass(slots=True)
+class Allowance:
+    """What is left of a file's `MAX_WORK`: expansion can be exponential."""
+
+    left: int = MAX_WORK
+
+    def use(self, count: int) -> None:
+        """Raises `TooLarge`."""
+        self.left -= count
+        if self.left < 0:
+            raise TooLarge(f"the macros expand to more than {MAX_WORK:,} words")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +83,15 @@ def parse_define(line: list[Token]) -> Macro:
     return Macro(name.text, tuple(parameters), variadic, tuple(line[position + 1 :]))
 
 
-def expand(use: list[Token], table: Table, meter: Meter) -> list[Token]:
-    """Expand tokens fully.
-
-    Raises `Exhausted` when the meter's steps run out: expansion can be exponential.
-    """
+def expand(use: list[Token], table: Table, allowance: Allowance, nesting: int = 0) -> list[Token]:
+    """Expand tokens fully.  Raises `TooLarge`."""
+    if nesting > MAX_NESTING:
+        raise TooLarge(f"macro arguments nest deeper than {MAX_NESTING} levels")
     out: list[Token] = []
     work: deque[Token] = deque(use)
     while work:
         token = work.popleft()
-        meter.step()
+        allowance.use(1)
         macro = table.get(token.text) if token.kind == "name" else None
         if macro is None or token.text in token.hidden:
             out.append(token)
@@ -77,18 +99,20 @@ def expand(use: list[Token], table: Table, meter: Meter) -> list[Token]:
         if macro.parameters is None:
             expansion = _use_of(macro, token, token)
             replaced = _substitute(macro, token, {}, {}, expansion)
+            allowance.use(len(replaced) * (1 + len(token.hidden) // 16))
             work.extendleft(reversed(_hide(replaced, token.hidden | {macro.name})))
             continue
-        taken = _arguments(work)
+        taken = _arguments(work, allowance)
         if taken is None:
             out.append(token)
             continue
         arguments, closing = taken
         expansion = _use_of(macro, token, closing)
         raw = _bind(macro, arguments)
-        full = {name: expand(value, table, meter) for name, value in raw.items()}
+        full = {name: expand(value, table, allowance, nesting + 1) for name, value in raw.items()}
         replaced = _substitute(macro, token, raw, full, expansion)
-        meter.step(len(replaced))
+        made = sum(len(piece.text) for piece in replaced if piece.kind == "string")
+        allowance.use(len(replaced) * (1 + len(token.hidden) // 16) + made // 16)
         hidden = (token.hidden & closing.hidden) | {macro.name}
         work.extendleft(reversed(_hide(replaced, hidden)))
     return out
@@ -109,7 +133,7 @@ def _hide(replaced: list[Token], names: frozenset[bytes]) -> list[Token]:
     return [token._replace(hidden=token.hidden | names) for token in replaced]
 
 
-def _arguments(work: deque[Token]) -> tuple[list[list[Token]], Token] | None:
+def _arguments(work: deque[Token], allowance: Allowance) -> tuple[list[list[Token]], Token] | None:
     """Take the parenthesised arguments off the front of `work`."""
     if not work or work[0].text != b"(":
         return None
@@ -130,6 +154,7 @@ def _arguments(work: deque[Token]) -> tuple[list[list[Token]], Token] | None:
             arguments.append([])
             continue
         arguments[-1].append(token)
+    allowance.use(len(work) // 8)
     return None
 
 
@@ -173,6 +198,8 @@ def _substitute(
             right = _pieces(following, raw, expansion, use)
             if right:
                 glued = out[-1].text + right[0].text
+                if len(glued) > MAX_NAME:
+                    raise TooLarge(f"a macro pastes a name of more than {MAX_NAME:,} characters")
                 out[-1] = out[-1]._replace(text=glued, kind=_kind(glued, out[-1].kind))
                 out += right[1:]
             position += 2

@@ -126,6 +126,19 @@ def parse(
     )
 
 
+def first_error(program: Program) -> Span | None:
+    """Where the text first is no CUDA C++, `None` for nowhere."""
+    node = program.root
+    if not node.has_error:
+        return None
+    while not (node.type == "ERROR" or node.is_missing):
+        following = next((child for child in node.children if child.has_error), None)
+        if following is None:
+            break
+        node = following
+    return program.span(node)
+
+
 def _tree(text: bytes, source: Source, meter: Meter) -> Node:
     import tree_sitter_cuda
 

@@ -17,12 +17,15 @@ from dataclasses import dataclass, field
 
 from migrate.budget import Meter
 from migrate.cuda.constants import evaluate_condition
-from migrate.cuda.macros import Macro, Table, expand, parse_define
+from migrate.cuda.macros import Allowance, Macro, Table, TooLarge, expand, parse_define
 from migrate.cuda.tokens import Expansion, Token, tokens
-from migrate.source import Frame, Source, Span
+from migrate.source import MAX_BYTES, Frame, Source, SourceError, Span
 
 Include = Callable[[str], Source | None]
 MAX_INCLUDE_DEPTH = 32
+
+MAX_EXPANDED = 2 * MAX_BYTES
+"""Bytes after preprocessing."""
 
 # What nvcc defines (CUDA Compiler Driver NVCC, "NVCC Identification Macros"; an
 # architecture that has everything this tool understands), and function-like words of
@@ -187,6 +190,7 @@ class _State:
     meter: Meter
     include: Include | None
     table: Table
+    allowance: Allowance = field(default_factory=Allowance)
     pieces: list[bytes] = field(default_factory=list)
     segments: list[_Segment] = field(default_factory=list)
     length: int = 0
@@ -214,8 +218,12 @@ class _State:
         else:
             segment = _Segment(self.length, source, start, end, None, None, include)
         self.segments.append(segment)
+        self.meter.step()
         self.pieces.append(text)
         self.length += len(text)
+        if self.length > MAX_EXPANDED:
+            shown = segment.source.name if segment.source is not None else "a definition"
+            raise SourceError("expands to more text than is read", file=shown)
 
 
 def preprocess(
@@ -230,7 +238,7 @@ def preprocess(
     `defines` are `-D` definitions: a macro's name (with parameters, `F(x)`) to its text.
     `include` finds the text of a quoted or bracketed include; what it does not find is
     skipped and listed.  Macros that are used but defined nowhere stay as they are.
-    Raises `Exhausted` when expansion passes the meter's bounds.
+    Raises `SourceError` where the macros expand to more than is read.
     """
     state = _State(meter if meter is not None else Meter(), include, Table())
     for line in PREDEFINED:
@@ -276,7 +284,10 @@ def _file(source: Source, state: _State, frames: tuple[Frame, ...], depth: int) 
         if token.kind == "name" and _active(conditionals):
             macro = state.table.get(token.text)
             if macro is not None:
-                used = _expand_use(stream, position, macro, state)
+                try:
+                    used = _expand_use(stream, position, macro, state)
+                except TooLarge as refusal:
+                    raise _refused(refusal, token) from None
                 if used is not None:
                     expanded, following = used
                     _flush(state, source, run, token.start, frames, conditionals)
@@ -293,6 +304,13 @@ def _file(source: Source, state: _State, frames: tuple[Frame, ...], depth: int) 
                     continue
         position += 1
     _flush(state, source, run, len(text), frames, conditionals)
+
+
+def _refused(refusal: TooLarge, token: Token) -> SourceError:
+    if token.source is None:
+        return SourceError(str(refusal), file="a definition")
+    where = token.source.span(token.start, token.end)
+    return SourceError(str(refusal), file=token.source.name, where=where)
 
 
 def _active(conditionals: list[_Conditional]) -> bool:
@@ -321,11 +339,12 @@ def _expand_use(
     while True:
         if macro.parameters is not None:
             end = _call_end(stream, following)
+            state.allowance.use(((end or len(stream)) - following) // 8)
             if end is None:
                 return None if len(use) == 1 and following == position + 1 else (use, following)
             use += [token for token in stream[following:end] if token.kind != "newline"]
             following = end
-        expanded = expand(use, state.table, state.meter)
+        expanded = expand(use, state.table, state.allowance)
         # A macro may expand to the name of a function-like one whose arguments follow.
         last = expanded[-1] if expanded else None
         again = state.table.get(last.text) if last is not None and last.kind == "name" else None
@@ -403,7 +422,10 @@ def _truth(word: bytes, rest: list[Token], state: _State) -> bool:
     if word != b"if":
         defined = bool(rest) and state.table.get(rest[0].text) is not None
         return defined if word == b"ifdef" else not defined
-    return evaluate_condition(rest, state.table, state.meter)
+    try:
+        return evaluate_condition(rest, state.table, state.allowance)
+    except TooLarge as refusal:
+        raise _refused(refusal, rest[0]) from None
 
 
 def _include(

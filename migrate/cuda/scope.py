@@ -19,7 +19,7 @@ from migrate.cuda.ast import (
 )
 from migrate.cuda.parse import Program
 from migrate.cuda.types import Type, Unknown
-from migrate.source import Span
+from migrate.source import Span, shortened
 
 MAX_DEPTH = 120
 """Levels of nesting that are read.  Deeper code is generated, and reported as such."""
@@ -86,7 +86,7 @@ class Scope:
         """An expression that is not understood, noted as an issue."""
         issue = OpaqueExpression(
             self._excerpt(node),
-            reason,
+            shortened(reason),
             kind if kind is not None else Unknown("?"),
             self.span(node),
             self._changed(node),
@@ -95,7 +95,7 @@ class Scope:
         return issue
 
     def opaque_statement(self, node: Node, reason: str) -> Opaque:
-        issue = Opaque(self._excerpt(node), reason, self.span(node), self._changed(node))
+        issue = Opaque(self._excerpt(node), shortened(reason), self.span(node), self._changed(node))
         self.issues.append(issue)
         return issue
 

@@ -60,6 +60,9 @@ def statement(node: Node, scope: Scope) -> list[Statement]:
     scope.meter.step()
     if node.is_missing or node.type == "ERROR":
         return [scope.opaque_statement(node, "the parser could not read this")]
+    missing = next((child for child in node.children if child.is_missing), None)
+    if missing is not None:
+        return [scope.opaque_statement(node, f"a syntax error: `{missing.type}` is missing")]
     handler = _HANDLERS.get(node.type)
     if handler is None:
         what = node.type.replace("_", " ")

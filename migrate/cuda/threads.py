@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from migrate.budget import Exhausted
 from migrate.cuda.ast import (
     Barrier,
     Block,
@@ -78,7 +79,7 @@ class Threads:
         self.kernel_exits: Mask = np.zeros(machine.lanes.total, dtype=np.bool_)
         self.depth = 0
         # What a statement or a round of a loop costs beside its expressions (see `Evaluator`).
-        self._steps = 16 + machine.lanes.total // 1024
+        self._steps = 32 + machine.lanes.total // 1024
 
     def run(self, kernel: Function, buffers: Mapping[str, Ref], scalars: Mapping[int, Any]) -> None:
         frame = Frame()
@@ -135,10 +136,18 @@ class Threads:
 
     def statement(self, statement: Statement, mask: Mask) -> Mask:
         """Run a statement; the lanes that go on."""
-        self.machine.meter.step(self._steps)
+        try:
+            self.machine.meter.step(self._steps)
+            return self._statement(statement, mask)
+        except Exhausted as stop:
+            if stop.where is None:
+                stop.where = statement.span
+            raise
+
+    def _statement(self, statement: Statement, mask: Mask) -> Mask:
         match statement:
             case Evaluate(expression=expression):
-                self.evaluator.value(expression, mask)
+                self.evaluator.discard(expression, mask)
                 return mask
             case Declare():
                 self.declare(statement, mask)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from migrate.source import Source, SourceError
+from migrate.source import MAX_NAME, Source, SourceError
 
 MAX_TOKENS = 400_000
 """In one file: some 40,000 lines of code.  A token takes 200 bytes, a syntax node more."""
@@ -61,7 +61,7 @@ def tokens(source: Source | None, text: bytes) -> list[Token]:
     """Every token of a text; `spaced` tells that blanks or a comment stood before it.
 
     Blanks and comments are left out, newlines are kept (they end directives).  Raises
-    `SourceError` for more than `MAX_TOKENS`.
+    `SourceError` for more than `MAX_TOKENS`, and for a name that nobody writes.
     """
     out: list[Token] = []
     spaced = False
@@ -73,9 +73,15 @@ def tokens(source: Source | None, text: bytes) -> list[Token]:
             spaced = True
             continue
         if len(out) >= MAX_TOKENS:
-            where = source.span(found.start(), found.end()) if source is not None else None
-            name = source.name if source is not None else "a definition"
-            raise SourceError(f"has more than {MAX_TOKENS:,} words", file=name, where=where)
+            raise _refused(source, found, f"has more than {MAX_TOKENS:,} words")
+        if kind == "name" and found.end() - found.start() > MAX_NAME:
+            raise _refused(source, found, f"a name has more than {MAX_NAME:,} characters")
         out.append(Token(kind, found.group(), source, found.start(), found.end(), spaced=spaced))
         spaced = False
     return out
+
+
+def _refused(source: Source | None, found: re.Match[bytes], message: str) -> SourceError:
+    if source is None:
+        return SourceError(message, file="a definition")
+    return SourceError(message, file=source.name, where=source.span(found.start(), found.end()))

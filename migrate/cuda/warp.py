@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -96,11 +97,18 @@ _COMBINING = frozenset(
 
 
 def atomic(
-    machine: Machine, node: Atomic, pointer: Ref, values: tuple[Any, ...], mask: Mask
+    machine: Machine,
+    node: Atomic,
+    pointer: Ref,
+    values: tuple[Any, ...],
+    mask: Mask,
+    *,
+    wanted: bool = True,
 ) -> Any:
-    """A read-modify-write by every active lane, in lane order.
+    """A read-modify-write by every active lane, in lane order; what was there before.
 
     The order among lanes is the device's choice; lane order is one that it may choose.
+    Where the former value is not `wanted`, all lanes that meet in a cell go at once.
     """
     kind = node.type
     unsure = machine.unsure(mask)
@@ -119,7 +127,13 @@ def atomic(
     if buffer.stored is not None:
         buffer.stored[position[mask if unsure is None else mask | unsure]] = True
     old = machine.nothing(kind, node.span)
-    for turn in _turns(position, mask):
+    if not wanted and unsure is None and node.entry.operator in _COMBINING:
+        if kind.is_float:
+            machine.domain.combine(node.entry.operator, buffer.data, position, spread[0], mask)
+        else:
+            _INTEGER[node.entry.operator].at(buffer.data, position[mask], spread[0][mask])
+        return old
+    for turn in _turns(machine, position, mask):
         seen = machine.load(pointer, kind, turn, node.span)
         old = machine.select(turn, seen, old, kind, node.span)
         new = _combined(machine, node, seen, spread, turn)
@@ -132,6 +146,17 @@ def atomic(
         seen = machine.spread(machine.domain.take(buffer.data, position), kind)
         machine.domain.put(buffer.data, position, machine.domain.mark(seen, unsure), unsure)
     return old
+
+
+_INTEGER: dict[str, np.ufunc] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "maximum_number": np.maximum,
+    "minimum_number": np.minimum,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+}
 
 
 def _check_defined(
@@ -151,7 +176,7 @@ def _check_defined(
     defined[position[mask]] = True
 
 
-def _turns(position: Array, mask: Mask) -> list[Mask]:
+def _turns(machine: Machine, position: Array, mask: Mask) -> Iterator[Mask]:
     """The mask split so that no two lanes of a part share a cell, lane order kept."""
     chosen = np.flatnonzero(mask)
     cells = position[chosen]
@@ -162,12 +187,11 @@ def _turns(position: Array, mask: Mask) -> list[Mask]:
     first = np.maximum.accumulate(np.where(starts, np.arange(len(ordered)), 0))
     rank = np.empty(len(ordered), dtype=np.int64)
     rank[order] = np.arange(len(ordered)) - first
-    out: list[Mask] = []
     for turn in range(int(rank.max(initial=-1)) + 1):
+        machine.meter.step(100 + mask.size // 64)
         part = np.zeros_like(mask)
         part[chosen[rank == turn]] = True
-        out.append(part)
-    return out
+        yield part
 
 
 def _combined(

@@ -22,7 +22,7 @@ from migrate.nki.values import (
     View,
 )
 from migrate.source import Frame as SourceFrame
-from migrate.source import Source, Span
+from migrate.source import Source, Span, shortened
 
 if TYPE_CHECKING:
     from migrate.numerics.dtypes import DType
@@ -326,7 +326,7 @@ class Run:
         # What ends the run is never left out.
         ends = kind in ("error", "assert", "stopped")
         if ends or len(self.events) < MAX_EVENTS:
-            self.events.append(Event(kind, message, span))
+            self.events.append(Event(kind, shortened(message), span))
 
     def problem(self, problem: Problem) -> None:
         """Record a problem of an instruction or allocation, once a place."""

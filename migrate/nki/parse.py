@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from migrate.source import Source, SourceError, Span
+from migrate.source import MAX_NAME, Source, SourceError, Span
 
 MAX_TOKENS = 400_000
 """Words and punctuation marks in a file; the largest in 400 public NKI files has 150,000."""
@@ -68,7 +68,7 @@ def parse(source: Source) -> Module:
     Raises `SourceError`, with the place, for text that is not Python or is nested or
     long beyond what a kernel can be.
     """
-    for count, _ in enumerate(re.finditer(r"\w+|[^\w\s]", source.text)):
+    for count, _ in enumerate(re.finditer(r"\w++|[^\w\s]", source.text)):
         if count >= MAX_TOKENS:
             raise SourceError(f"has more than {MAX_TOKENS:,} words", file=source.name)
     tree = _tree(source)
@@ -115,6 +115,7 @@ def _tree(source: Source) -> ast.Module:
 
 
 def _check_depth(tree: ast.Module, source: Source) -> None:
+    """Raises `SourceError` for what is nested too deeply, and for a name that nobody writes."""
     pending: list[tuple[ast.AST, int]] = [(tree, 0)]
     while pending:
         node, depth = pending.pop()
@@ -123,6 +124,12 @@ def _check_depth(tree: ast.Module, source: Source) -> None:
             raise SourceError(
                 f"is nested more than {MAX_DEPTH} levels deep", file=source.name, where=where
             )
+        for name in (getattr(node, field, None) for field in ("id", "name", "attr", "arg")):
+            if isinstance(name, str) and len(name) > MAX_NAME:
+                where = span_of(source, node) if isinstance(node, ast.expr | ast.stmt) else None
+                raise SourceError(
+                    f"a name has more than {MAX_NAME:,} characters", file=source.name, where=where
+                )
         for child in ast.iter_child_nodes(node):
             if not isinstance(child, ast.expr_context | ast.operator | ast.cmpop | ast.unaryop):
                 pending.append((child, depth + 1))

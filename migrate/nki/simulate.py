@@ -105,7 +105,7 @@ def simulate(
     arrays = {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
     specs: dict[str, object] = dict(named)
     for name, array in arrays.items():
-        dtype = (formats or {}).get(name) or DType.of(array.dtype)
+        dtype = (formats or {}).get(name) or _dtype_of(name, array, module)
         shape = tuple(size(f"{name}.shape[{k}]", n) for k, n in enumerate(array.shape))
         specs[name] = TensorSpec(shape, dtype)
     runner = _Runner(domain, meter, order, arrays)
@@ -120,6 +120,14 @@ def simulate(
         grid=grid,
     )
     return runner.finish(found)
+
+
+def _dtype_of(name: str, array: Array, module: Module) -> DType:
+    try:
+        return DType.of(array.dtype)
+    except KeyError:
+        message = f"{name} holds {array.dtype}, which no kernel takes"
+        raise SourceError(message, file=module.source.name) from None
 
 
 class _Runner(Generic[V]):
@@ -209,7 +217,7 @@ class _Runner(Generic[V]):
     # Machine
 
     def read(self, view: View, shape: Sequence[Number] | None = None) -> V:
-        self.meter.step(1 + view.elements // 1024)
+        self.meter.step((1 + view.elements // 1024) * self.domain.effort)
         storage = self.contents.of(view.buffer)
         places = self.contents.elements(view)
         self._check_read(view, storage, places)
@@ -294,6 +302,9 @@ class _Runner(Generic[V]):
             self.domain.reshape(self.convert(side, DType.FLOAT32), (self.domain.shape(side)[0], -1))
             for side in (stationary, moving)
         )
+        rows, contracted = self.domain.shape(left)[1], self.domain.shape(left)[0]
+        products = rows * contracted * self.domain.shape(right)[1]
+        self.meter.step((1 + products // 65536) * self.domain.effort)
         return self.domain.matmul(
             self.domain.transpose(left, (1, 0)), right, DType.FLOAT32, self.order
         )
@@ -327,7 +338,7 @@ class _Runner(Generic[V]):
         self._store(view, self.convert(value, view.dtype))
 
     def _store(self, view: View, value: V) -> None:
-        self.meter.step(1 + view.elements // 1024)
+        self.meter.step((1 + view.elements // 1024) * self.domain.effort)
         storage = self.contents.of(view.buffer)
         places = self.contents.elements(view)
         value = self.domain.broadcast(value, view.sizes)

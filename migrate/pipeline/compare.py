@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from migrate import facts
 from migrate.align.binding import Binding
@@ -13,13 +14,12 @@ from migrate.budget import Budget, Exhausted, Meter
 from migrate.case.fills import FillError
 from migrate.ir.constructs import constructs as constructs_of
 from migrate.ir.evaluate import Trouble
+from migrate.pipeline.completion import completed
 from migrate.pipeline.guard import guarded
-from migrate.pipeline.infer import completed
 from migrate.pipeline.kernels import Pair, open_pair, pair_of_text
 from migrate.pipeline.launches import launch_at
 from migrate.pipeline.linking import linked, unnamed
 from migrate.pipeline.reading import Positions, Progress, read_positions, shown
-from migrate.pipeline.repair import repaired
 from migrate.results import (
     Comparison,
     Construct,
@@ -37,7 +37,9 @@ from migrate.score.verdict import weigh
 from migrate.source import SourceError
 from migrate.verify.inputs import make
 from migrate.verify.plan import plan
-from migrate.verify.run import Ran
+
+if TYPE_CHECKING:
+    from migrate.verify.run import Ran
 
 
 def compared(
@@ -143,6 +145,8 @@ def _located(
         finding = each.finding
         if each.suspects:
             tell(f"looking for the cause of {finding.rule}")
+            from migrate.pipeline.repair import repaired
+
             cause = repaired(pair, positions.readings, (finding.span, *each.suspects))
             if cause is not None:
                 span, change = cause
@@ -209,12 +213,15 @@ def _run(pair: Pair, positions: Positions, mode: str, budget: Budget, tell: Prog
 
 
 def _not_run(binding: Binding, inputs: Inputs, reason: str) -> Ran:
-    run = Run(sizes=dict(binding.sizes), inputs=inputs, status="not-run", reason=reason)
-    return Ran(run)
+    from migrate.verify.run import Ran
+
+    return Ran(Run(sizes=dict(binding.sizes), inputs=inputs, status="not-run", reason=reason))
 
 
 def _trusted(positions: Positions, runs: _Runs, meter: Meter) -> Positions:
     """The readings without those whose IR does not give what the kernel's run gave."""
+    if not runs.first:
+        return positions  # and nothing of what runs kernels is imported
     from migrate.verify.agreement import cuda_disagreement, nki_disagreement
 
     gaps = list(positions.gaps)

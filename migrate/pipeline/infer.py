@@ -16,10 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from migrate.budget import Budget, Exhausted
-from migrate.cuda.check import function
-from migrate.cuda.types import Pointer, Scalar
-from migrate.ir.index import Index, TooComplex
+from migrate.budget import Budget
+from migrate.ir.index import Index
 from migrate.pipeline.infer_case import Guess, case_of
 from migrate.pipeline.infer_cuda import Subject, stated_for, subject
 from migrate.pipeline.infer_extents import Extents, factors
@@ -49,52 +47,7 @@ ENOUGH = 2
 """Sizes at which a guess can be read but not proved before no more are tried."""
 
 
-def completed(pair: Pair, budget: Budget | None = None) -> Pair:
-    """The pair with its case completed, and sentences on what was inferred.
-
-    A case that states everything is left as it is.  Raises `SourceError` for what is open.
-    """
-    if _stated(pair):
-        return pair
-    try:
-        return _Inference(pair, budget if budget is not None else Budget()).pair_with_case()
-    except (Exhausted, TooComplex) as stop:
-        raise SourceError(
-            f"{stop}; state the sizes, tensors and launch in a case",
-            file=pair.case.file or pair.cuda_source.name,
-        ) from None
-
-
-def _stated(pair: Pair) -> bool:
-    """Whether the case leaves nothing open."""
-    launch, case = pair.launch, pair.case
-    if launch.grid is None or launch.block is None:
-        return False
-    try:
-        kernel = function(pair.program, pair.cuda.name, dict(launch.template) or None)
-    except SourceError:
-        return False
-    given = {t.cuda for t in case.tensors} | {s.cuda for s in case.scalars}
-    if any(
-        parameter.name not in given
-        for parameter in kernel.parameters
-        if isinstance(parameter.type, Pointer | Scalar)
-    ):
-        return False
-    taken = {t.nki for t in case.tensors} | {s.nki for s in case.scalars} | case.nki.args.keys()
-    if any(
-        not parameter.optional and parameter.name not in taken
-        for parameter in parameters(pair.module, pair.nki)
-    ):
-        return False
-    return all(
-        tensor.nki is not None or tensor.nki_out is not None
-        for tensor in case.tensors
-        if tensor.role in ("out", "inout")
-    ) and all(tensor.role is not None for tensor in case.tensors)
-
-
-class _Inference:
+class Inference:
     """One pair being completed."""
 
     def __init__(self, pair: Pair, budget: Budget) -> None:

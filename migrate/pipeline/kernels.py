@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from migrate.case import Case, Launch, load
 from migrate.case import parse as parse_case
@@ -100,42 +100,79 @@ class _Named(Protocol):
 
 K = TypeVar("K", bound=_Named)
 
+MAX_NEAR: Final = 1000
+"""Names among which a similar one is looked for."""
+
 
 def cuda_kernel(program: Program, name: str | None) -> Definition:
     """The kernel named, or the only one; raises `SourceError`."""
+    from migrate.cuda.parse import first_error
+
     kernels = [
         definition
         for definitions in program.functions.values()
         for definition in definitions
         if definition.kind == "kernel" and not definition.specialised
     ]
-    return _chosen(kernels, name, program.source.name, "CUDA kernel (no __global__ function)")
+    if not kernels:
+        raise no_cuda_kernel(program)
+    try:
+        return _chosen(kernels, name, program.source.name)
+    except SourceError as refusal:
+        place = first_error(program) if name is not None else None
+        if place is None:
+            raise
+        # The kernel may be in what could not be read.
+        message = f"{refusal.message}; {_UNREADABLE}"
+        raise SourceError(message, file=refusal.file, where=place) from None
+
+
+_UNREADABLE: Final = "from here on it could not be read as CUDA C++"
+
+
+def no_cuda_kernel(program: Program) -> SourceError:
+    """Why a file has no CUDA kernel."""
+    from migrate.cuda.parse import first_error
+
+    message = "has no CUDA kernel (no __global__ function)"
+    place = first_error(program)
+    if place is not None:
+        message = f"{message}; {_UNREADABLE}"
+    return SourceError(message, file=program.source.name, where=place)
 
 
 def nki_kernel(module: Module, name: str | None) -> Kernel:
     """The kernel named, or the only one; raises `SourceError`."""
-    return _chosen(
-        list(module.kernels), name, module.source.name, "NKI kernel (no function with @nki.jit)"
-    )
+    if not module.kernels:
+        raise no_nki_kernel(module)
+    return _chosen(list(module.kernels), name, module.source.name)
 
 
-def _chosen(kernels: Sequence[K], name: str | None, file: str, what: str) -> K:
+def no_nki_kernel(module: Module) -> SourceError:
+    """Why a file has no NKI kernel."""
+    message = "has no NKI kernel (no function with @nki.jit)"
+    return SourceError(message, file=module.source.name)
+
+
+def _chosen(kernels: Sequence[K], name: str | None, file: str) -> K:
     names = [kernel.name for kernel in kernels]
     if name is not None:
         for kernel in kernels:
             if kernel.name == name:
                 return kernel
-        near = _nearest(name, names)
-        known = f" (did you mean {near}?)" if near else f" (there are: {', '.join(names[:8])})"
-        raise SourceError(f"has no kernel called {name}{known if names else ''}", file=file)
-    if not kernels:
-        raise SourceError(f"has no {what}", file=file)
+        near = _nearest(name, names[:MAX_NEAR])
+        known = f"did you mean {near}?" if near else f"there are: {_listed(names)}"
+        raise SourceError(f"has no kernel called {name} ({known})", file=file)
     if len(kernels) > 1:
-        shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+        shown = _listed(names)
         raise SourceError(
             f"has {len(kernels)} kernels ({shown}); choose one with {file}::NAME", file=file
         )
     return kernels[0]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
 
 
 def _nearest(name: str, names: Sequence[str]) -> str | None:

@@ -8,7 +8,7 @@ from migrate.case.types import Integer
 from migrate.ir.index import Index
 from migrate.pipeline.kernels import Pair
 from migrate.source import SourceError
-from migrate.verify.run import Launch
+from migrate.verify.launch import Launch
 
 
 def launch_at(pair: Pair, binding: Binding) -> Launch:

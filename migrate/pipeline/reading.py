@@ -50,18 +50,19 @@ def read_positions(pair: Pair, make: Make, meter: Meter, tell: Progress) -> Posi
     gaps: list[str] = []
     cut_short = False
     bindings = [bind(pair.case, sizes) for sizes in pair.case.runs()]
+    stopped = False
     try:
         cuda = read_cuda(pair, bindings[0], meter)
     except Exhausted as stop:
         cuda = CudaReading(None, (), (f"{pair.cuda.span}: {stop}",))
         cut_short = stop.kind == "seconds"
+        stopped = True
     gaps += cuda.gaps
     problems += cuda.problems
     shares: list[float] = []
-    stopped = False
     for binding in bindings:
         if stopped:
-            # What one position came to no end of, the others would not either.
+            # What came to no end once would not at another position either.
             shares.append(0.0)
             readings.append(Reading(binding, cuda.kernel, None, None))
             continue

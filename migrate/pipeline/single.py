@@ -13,7 +13,14 @@ from migrate.ir.constructs import constructs
 from migrate.ir.index import Index
 from migrate.ir.nodes import Block, Contract, Fold, Guard, Kernel, Parallel, Reduce, walk
 from migrate.ir.text import render_op
-from migrate.pipeline.kernels import cuda_kernel, nki_kernel, parse_cuda, parse_nki
+from migrate.pipeline.kernels import (
+    cuda_kernel,
+    nki_kernel,
+    no_cuda_kernel,
+    no_nki_kernel,
+    parse_cuda,
+    parse_nki,
+)
 from migrate.results import (
     AxisInfo,
     IrDocument,
@@ -57,7 +64,7 @@ def _cuda_documents(source: Source, name: str | None, case: Case) -> tuple[Lifte
     program = parse_cuda(source, case.cuda.define)
     chosen = program.kernels if name is None else (cuda_kernel(program, name),)
     if not chosen:
-        raise SourceError("has no CUDA kernel (no __global__ function)", file=source.name)
+        raise no_cuda_kernel(program)
     documents = []
     for definition in chosen:
         try:
@@ -110,7 +117,7 @@ def _nki_documents(source: Source, name: str | None, case: Case) -> tuple[Lifted
     module = parse_nki(source)
     chosen = (nki_kernel(module, name),) if name is not None else module.kernels
     if not chosen:
-        raise SourceError("has no NKI kernel (no function with @nki.jit)", file=source.name)
+        raise no_nki_kernel(module)
     documents = []
     for kernel in chosen:
         meter = Meter(Budget(), f"reading {kernel.name}")
@@ -255,7 +262,7 @@ def cuda_run(
     except Fault as fault:
         raise SourceError(fault.event.message, file=file, where=fault.event.span) from None
     except Exhausted as stop:
-        raise SourceError(str(stop), file=file, where=definition.span) from None
+        raise SourceError(str(stop), file=file, where=stop.where or definition.span) from None
     results: dict[str, NDArray[Any]] = {}
     for name, content in execution.outputs.items():
         given = np.asarray(args[name])

@@ -33,21 +33,11 @@ from migrate.numerics.rounded import Rounded
 from migrate.results import Inputs, OutputResult, Run, Status
 from migrate.source import SourceError
 from migrate.verify.inputs import make
+from migrate.verify.launch import Launch
 
 if TYPE_CHECKING:
     from migrate.cuda.parse import Program
     from migrate.nki.parse import Module
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """How a CUDA kernel is launched at one position of the sizes."""
-
-    kernel: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_bytes: int = 0
-    template: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +78,10 @@ class NotRun(Exception):
         self.fault = fault
 
 
+ELEMENT_BYTES = 160
+"""What a run holds for each element of a tensor, measured: values, bounds and temporaries of
+both kernels."""
+
 _RACES = frozenset({"conflicting-stores"})
 """What leaves the result to the order in which threads happen to run."""
 
@@ -109,6 +103,9 @@ def run(pair: Pair, launch: Launch, binding: Binding, inputs: Inputs, budget: Bu
         )
 
     try:
+        with meter.scratch():
+            # Refused before anything of that size is made.
+            meter.take(ELEMENT_BYTES * sum(tensor.size for tensor in binding.tensors))
         arrays = make(binding, inputs, folder=pair.folder)
         bounded = Bounded()
         reference = run_cuda(pair.program, launch, binding, arrays, bounded, meter)
@@ -118,7 +115,8 @@ def run(pair: Pair, launch: Launch, binding: Binding, inputs: Inputs, budget: Bu
         ended = () if gap.fault is None else (gap.fault,)
         return Ran(outcome("not-run", str(gap)), faults=ended)
     except Exhausted as stop:
-        return Ran(outcome("not-run", str(stop)), stop.kind == "seconds")
+        place = f"{stop.where}: " if stop.where is not None else ""
+        return Ran(outcome("not-run", f"{place}{stop}"), stop.kind == "seconds")
     results = tuple(_judged(tensor, binding, reference, actual, own) for tensor in binding.outputs)
     statuses = {result.status for result in results}
     worst: tuple[Status, ...] = ("fail", "not-run", "investigate", "pass")

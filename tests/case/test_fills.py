@@ -93,9 +93,9 @@ def test_files_that_do_not_fit(tmp_path):
     (tmp_path / "several.npz").rename(tmp_path / "several.npy")
     for name, message in {
         "ints": "has dtype int64, not float32",
-        "objects": "cannot be read",
-        "text": "cannot be read",
-        "empty": "cannot be read",
+        "objects": "'objects.npy' holds Python objects",
+        "text": "'text.npy' is not an .npy file",
+        "empty": "is not an .npy file",
         "several": "holds several arrays",
         "missing": "cannot be read",
     }.items():

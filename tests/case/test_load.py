@@ -1,5 +1,6 @@
 """Reading case files: what they mean, and where what is wrong with them stands."""
 
+import numpy as np
 import pytest
 
 from migrate.case import Case, load
@@ -149,6 +150,16 @@ def test_several_launches_in_order(folder):
         ),
         ("[cuda]\ngrid = [1, 2, 3, 4]\n", 2, "'grid' has 1 to 3 extents, not 4"),
         ("[cuda]\nblock = [32]\n[[cuda.launch]]\n", 2, "'block' belongs into"),
+        ("[cuda]\nblock = [32, 0]\n", 2, "'block': 0 is less than 1"),
+        ("[cuda]\nblock = [32, 33]\n", 2, "a block of 1,056 threads, 1,024 at most"),
+        ("[cuda]\ngrid = [2147483648]\n", 2, "a grid of 2,147,483,648 blocks"),
+        ("[cuda]\ngrid = [1, 65536]\n", 2, "a grid of 1 x 65,536 blocks"),
+        ("[nki]\ngrid = [64, 32]\n", 2, "2,048 programs, 1,024 at most"),
+        ("[cuda]\ndefine = { 'A B' = 1 }\n", 2, "'A B' is not a macro of one line"),
+        ('[cuda]\ndefine = { A = "1\\n2" }\n', 2, "'A' is not a macro of one line"),
+        ("[[scalar]]\nname='a'\nvalue=inf\ndtype='int32'\n", 3, "inf is no int32"),
+        ("[[scalar]]\nname='a'\nvalue=-1\ndtype='uint32'\n", 3, "-1 is no uint32"),
+        ("[[scalar]]\nname='a'\nvalue=0.5\ndtype='int32'\n", 3, "0.5 is no int32"),
         ("[[tensor]]\nname='a'\nshape=[2]\nfill='norml'\n", 4, "unknown fill 'norml'"),
         ("[[tensor]]\nname='a'\nshape=[2]\nfill='int(3, 3)'\n", 4, "holds no number"),
         ("[[tensor]]\nname='a'\nshape=[2]\nfill='ones'\nrole='out'\n", 4, "takes no fill"),
@@ -179,12 +190,20 @@ def test_a_link_out_of_the_folder_is_refused(folder, tmp_path_factory):
     assert "leaves the folder" in failure(folder, "[cuda]\nfile = 'link.cu'\n").message
 
 
+@pytest.mark.parametrize("key", ["fill", "expect"])
+def test_a_pickle_is_refused_where_it_is_named(folder, key):
+    np.save(folder / "objects.npy", np.array([{}], object), allow_pickle=True)
+    error = failure(folder, f"[[tensor]]\nname='a'\nshape=[1]\n{key}='objects.npy'\n")
+    assert error.message == "'objects.npy' holds Python objects (pickle), never loaded"
+    assert error.where.start_line == 4
+
+
 def test_deep_nesting_is_refused(folder):
-    assert "nested too deeply" in failure(folder, "a = " + "[" * 100_000).message
+    assert "nested too deeply" in failure(folder, "a = " + "[" * 50_000).message
 
 
 def test_a_large_case_is_refused(folder):
-    assert "larger than 256 KiB" in failure(folder, "# " + "x" * 300_000).message
+    assert "larger than 64 KiB" in failure(folder, "# " + "x" * 300_000).message
 
 
 def test_keys_after_strings_that_look_like_toml_are_found(folder):

@@ -84,9 +84,33 @@ def test_narrow_floats_need_their_name(asked, capsys):
 def test_archives_that_cannot_be_read(folder, capsys):
     (folder / "text.npz").write_text("no archive")
     np.savez("pickled.npz", x=np.array([{}], object))
-    for name in ("text.npz", "pickled.npz"):
+    np.savez("words.npz", x=np.array(["a"]))
+    np.savez("cut.npz", x=np.ones(1000))
+    _cut(folder / "cut.npz")
+    for name, message in {
+        "text.npz": "is not an .npz that can be read",
+        "pickled.npz": "'x' holds Python objects (pickle), never loaded",
+        "words.npz": "'x' holds <U1, which no kernel takes",
+        "cut.npz": "'x' is cut short",
+        ".": "cannot be read: Is a directory",
+    }.items():
         assert main(["run", "k.py", "--inputs", name, "-o", "out.npz"]) == USAGE
-        assert f"{name}: is not an .npz that can be read" in capsys.readouterr().err
+        assert f"{name}: {message}" in capsys.readouterr().err
+
+
+def _cut(path):
+    """The same archive with fewer bytes in its array than the header says."""
+    with zipfile.ZipFile(path) as archive:
+        content = archive.read("x.npy")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", content[:-800])
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_dtype_for_an_array_that_is_not_there(folder, capsys):
+    arguments = ["run", "k.py", "--inputs", "in.npz", "--dtype", "z=int8", "-o", "out.npz"]
+    assert main(arguments) == USAGE
+    assert "in.npz: has no array 'z'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["1,2,3,4", "x", "0", "1,,2", "-1"])

@@ -6,7 +6,8 @@ import pytest
 
 from migrate.budget import Budget, Exhausted, Meter
 from migrate.cuda.preprocess import Expanded, preprocess
-from migrate.source import Source
+from migrate.cuda.tokens import tokens
+from migrate.source import Source, SourceError
 
 
 def expanded(text: str, **options: object) -> Expanded:
@@ -122,7 +123,61 @@ def test_a_macro_without_a_text_stands_where_it_is_used() -> None:
     assert span_of(text, "blockDim") == (2, 3, 2, 25, [])
 
 
-def test_expansion_is_bounded() -> None:
-    lines = ["#define A0 x x"] + [f"#define A{i} A{i - 1} A{i - 1}" for i in range(1, 40)]
+DOUBLING = ["#define A0 x x"] + [f"#define A{i} A{i - 1} A{i - 1}" for i in range(1, 40)]
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "reason"),
+    [
+        ("\n".join([*DOUBLING, "A39"]), "41:1", "expand to more than 400,000 words"),
+        ("\n".join([*DOUBLING, "#if A39\n#endif"]), "41:5", "expand to more than"),
+        ("#define F(x) x x\n" + "F(" * 40 + "1" + ")" * 40, "2:1", "expand to more than"),
+        ("#define F(x) x\n\n  " + "F(" * 80 + "1" + ")" * 80, "3:3", "nest deeper than 64"),
+        ("#define P " + "a ## " * 2000 + "a\nP", "2:1", "pastes a name of more than 1,000"),
+        ("#define F(x) x\n" + "F( " * 20_000, "2:", "expand to more than"),
+        (
+            "\n".join(f"#define A{i} A{i + 1}" for i in range(20_000)) + "\nA0",
+            "20001:1",
+            "expand to more than",
+        ),
+    ],
+    ids=["doubling", "condition", "arguments", "nesting", "pasting", "unclosed", "chain"],
+)
+def test_expansion_is_bounded(text: str, place: str, reason: str) -> None:
+    with pytest.raises(SourceError) as refused:
+        expanded(text)
+    assert reason in refused.value.message
+    assert str(refused.value.where).startswith(f"a.cu:{place}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'\\" * 200_000,
+        'R"(x' * 200_000,
+        '"\\' * 200_000,
+        "//" + "x" * 3_000_000,
+        "1'" * 200_000,
+    ],
+    ids=["character", "raw string", "string", "comment", "number"],
+)
+def test_what_is_not_closed_is_one_token(text: str) -> None:
+    assert len(tokens(None, text.encode())) <= 2
+
+
+def test_a_file_of_too_many_words() -> None:
+    with pytest.raises(SourceError, match="more than 400,000 words") as refused:
+        expanded("\n" + "+ " * 400_001)
+    assert refused.value.where is not None
+    assert refused.value.where.start_line == 2
+
+
+def test_a_name_that_nobody_writes() -> None:
+    with pytest.raises(SourceError, match="a name has more than 1,000 characters"):
+        expanded("int " + "x" * 1001 + ";")
+
+
+def test_the_meter_ends_it() -> None:
+    text = "#define F(x) x\n" + "F(1)\n" * 2000
     with pytest.raises(Exhausted):
-        expanded("\n".join([*lines, "A39"]), meter=Meter(Budget(steps=10_000)))
+        expanded(text, meter=Meter(Budget(steps=1000)))

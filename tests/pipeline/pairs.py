@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from migrate.budget import Budget
 from migrate.pipeline.compare import judged
-from migrate.pipeline.infer import completed
+from migrate.pipeline.completion import completed
 from migrate.pipeline.kernels import Pair, pair_of_text
 from migrate.results import Comparison
 
