@@ -36,11 +36,14 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # The stamps depend on pyproject.toml alone: the install is editable, so that a change of
-# the source needs no new one.
+# the source needs no new one.  pip compiles what it copies, but not an editable install; cold
+# starts would compile every module where the environment forbids writing byte code.
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m compileall -q migrate
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m compileall -q migrate
 	@touch $@ $(VENV)/.installed

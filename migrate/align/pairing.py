@@ -49,7 +49,8 @@ def pair(
     right = SideView(nki, _names(binding, nki_kernel, "nki"))
     if len(cuda) * len(nki) > MAX_PAIRS:
         return _unaligned(cuda, nki)
-    matches = assign(left, right)
+    proved = bool(relations) and all(relation.status == "proved" for relation in relations)
+    matches = assign(left, right, proved=proved)
     judge = Judge(
         matches=matches,
         cuda=left,

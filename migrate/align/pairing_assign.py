@@ -96,9 +96,13 @@ class SideView:
         return found
 
 
-def assign(cuda: SideView, nki: SideView) -> tuple[Match, ...]:
-    """Every construct of both kernels in exactly one match, in CUDA program order."""
-    matching = _Matching(cuda, nki)
+def assign(cuda: SideView, nki: SideView, *, proved: bool = False) -> tuple[Match, ...]:
+    """Every construct of both kernels in exactly one match, in CUDA program order.
+
+    Where the kernels are `proved` equal, a number is never the other's wrong number: unlike
+    ones stay without a partner.
+    """
+    matching = _Matching(cuda, nki, proved)
     matching.assign(lambda construct: construct.kind in ANCHORS)
     matching.assign(lambda construct: construct.kind not in ANCHORS)
     matching.absorb()
@@ -115,9 +119,10 @@ def operator_families(constructs: Sequence[Construct]) -> Counter[str]:
 
 
 class _Matching:
-    def __init__(self, cuda: SideView, nki: SideView) -> None:
+    def __init__(self, cuda: SideView, nki: SideView, proved: bool) -> None:
         self.cuda = cuda
         self.nki = nki
+        self.proved = proved
         self.partner: dict[str, str] = {}
         """NKI construct of a CUDA construct, by id."""
         self.groups: dict[str, tuple[list[Construct], list[Construct]]] = {}
@@ -163,6 +168,8 @@ class _Matching:
         if c.kind != n.kind and not facts.realisations(c.kind, n.kind):
             return _NEVER
         if c.attribute("on") != n.attribute("on"):
+            return _NEVER
+        if self.proved and c.kind == n.kind == "constant" and not _akin(c.numbers, n.numbers):
             return _NEVER
         left, right = self.cuda.tensors(c), self.nki.tensors(n)
         total = 0.0 if c.kind == n.kind else 0.5
@@ -277,6 +284,22 @@ class _Matching:
         found.sort(key=lambda match: order[match.cuda[0].id])
         extras = [Match((), (n,)) for n in self.nki.constructs if n.id not in self.taken]
         return (*found, *extras)
+
+
+def _akin(left: Sequence[float], right: Sequence[float]) -> bool:
+    """Whether numbers can stand for each other: as float32, negated, or as a reciprocal."""
+    return {_core(number) for number in left} == {_core(number) for number in right}
+
+
+def _core(number: float) -> float:
+    import struct
+
+    size = abs(number)
+    size = 1.0 / size if 0.0 < size < 1.0 else size
+    try:
+        return float(struct.unpack("f", struct.pack("f", size))[0])
+    except OverflowError:
+        return size
 
 
 def _ranks(constructs: Sequence[Construct], side: str) -> dict[tuple[str, str], float]:

@@ -193,6 +193,21 @@ def test_another_constant():
     assert only(found, "constant").reason.endswith("2 in CUDA, 3 in NKI")
 
 
+def test_unlike_numbers_of_equal_kernels_are_no_partners():
+    left = {"out": ("maximum", ("add", "x", "x"), 0.0)}
+    right = {"out": ("relu", ("multiply", "x", 2.0))}
+    found = [c for c in paired(cuda(left), nki(right, N)) if c.kind == "constant"]
+    assert wrong(found) == {}
+    assert sorted((len(c.cuda), len(c.nki)) for c in found) == [(0, 1), (1, 0)]
+
+
+def test_reciprocal_numbers_of_equal_kernels_are_partners():
+    left, right = {"out": ("multiply", "x", 0.5)}, {"out": ("divide", "x", 2.0)}
+    found = paired(cuda(left), nki(right, N))
+    assert wrong(found) == {}
+    assert lines(only(found, "constant").nki) != []
+
+
 def test_a_constant_as_float32_holds_it():
     short = 0.10000000149011612
     left, right = {"out": ("multiply", "x", 0.1)}, {"out": ("multiply", "x", short)}

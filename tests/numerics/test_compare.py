@@ -103,6 +103,17 @@ def test_elements_in_doubt_are_counted_and_left_out() -> None:
     assert judge(np.array([2, 3], np.int32), reference, DType.INT32).status == "fail"
 
 
+def test_results_that_are_left_out_are_no_agreement() -> None:
+    x = BOUNDED.from_array(np.arange(8.0), DType.FLOAT32)
+    half = BOUNDED.mark(x, np.arange(8) < 4)
+    more = BOUNDED.mark(x, np.arange(8) < 5)
+    values = np.where(np.arange(8) < 5, 99.0, np.arange(8.0)).astype(np.float32)
+    assert judge(values, half, DType.FLOAT32).status == "fail"
+    assert judge(values, more, DType.FLOAT32).status == "investigate"
+    values[4] = 4.0
+    assert judge(values, half, DType.FLOAT32).status == "pass"
+
+
 def test_shapes_must_agree() -> None:
     reference = BOUNDED.constant(0.0, DType.FLOAT32, (2, 3))
     with pytest.raises(ValueError, match="shape"):
