@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Literal, TypeAlias
 
 from migrate.ir.forms import (
@@ -110,6 +111,11 @@ def _differences(
                 yield found("operator")
                 return
             yield from _parts(cuda, nki, cuda_here, nki_here)
+        case Combine(operator=a, parts=(Part(form=inner, power=1, count=count),)), _ if (
+            count > 1 and (_same_but_extent(inner, nki) or _nothing(nki) == a)
+        ):
+            # All of the operands are left out, or all but one.
+            yield found("extent")
         case (Apply() | Combine(), Apply() | Combine()):
             yield found("operator")
         case _:
@@ -164,8 +170,13 @@ def _parts(
         left.remove(part)
         right.remove(other)
         if part.count != other.count and _same_but_extent(part.form, other.form):
+            # What else is combined is of the same range, taken apart.
             yield Difference("extent", cuda, nki, cuda_here, nki_here)
-        elif part.form == other.form or part.power != other.power:
+            return
+        if part.count > 1 and _otherwise_combined(cuda.operator, part.form, other.form):
+            yield Difference("operator", cuda, nki, cuda_here, _span(other.form) or nki_here)
+            return
+        if part.form == other.form or part.power != other.power:
             given, taken = _alone(cuda, [part]), _alone(nki, [other])
             yield Difference("operand", given, taken, cuda_here, nki_here)
         else:
@@ -201,7 +212,26 @@ def _alone(whole: Combine, parts: list[Part]) -> Form:
     return Combine(whole.operator, tuple(parts), whole.span)
 
 
+def _nothing(form: Form) -> str | None:
+    """The operator that gives this number when it combines nothing."""
+    if isinstance(form, Number):
+        return {0.0: "add", 1.0: "multiply", -inf: "maximum", inf: "minimum"}.get(form.value)
+    return None
+
+
+def _otherwise_combined(operator: str, operand: Form, form: Form) -> bool:
+    """Whether a form combines many such operands, by another operator."""
+    match form:
+        case Combine(operator=other, parts=(Part(form=inner, count=count),)):
+            return other != operator and count > 1 and _same_but_extent(operand, inner)
+    return False
+
+
 def _same_but_extent(cuda: Form, nki: Form) -> bool:
+    """Whether operands that differ in number are alike; where each lies may differ."""
+    match cuda, nki:
+        case Element(tensor=left), Element(tensor=right):
+            return left == right
     return similarity(cuda, nki) > 0.5
 
 

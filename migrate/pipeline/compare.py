@@ -25,6 +25,7 @@ from migrate.results import (
     Construct,
     Finding,
     Inputs,
+    Related,
     Run,
     Subject,
     Tool,
@@ -134,38 +135,57 @@ def judged(pair: Pair, *, run: str, budget: Budget, progress: Progress | None = 
     )
 
 
+_OPERANDS = frozenset({"MAP104", "MAP106", "MAP107"})
+"""Rules that speak of an operand, which may be what a tile was filled with."""
+
+
 def _located(
     pair: Pair, positions: Positions, found: Sequence[Found], tell: Progress
 ) -> tuple[Finding, ...]:
-    """Findings at their cause, where reading the kernel with a small edit shows it."""
+    """Findings at their cause, where reading the kernel with a small edit shows it.
+
+    With the edit the kernels agree everywhere: whatever else the expressions showed follows
+    from the same fault, and is told once.
+    """
     import msgspec
 
-    located: list[Finding] = []
-    for each in found:
-        finding = each.finding
-        if each.suspects:
-            tell(f"looking for the cause of {finding.rule}")
-            from migrate.pipeline.repair import repaired
+    operands = [each for each in found if each.finding.rule in _OPERANDS]
+    suspected = [*(each for each in found if each.suspects), *operands]
+    if not suspected:
+        return tuple(each.finding for each in found)
+    tell(f"looking for the cause of {suspected[0].finding.rule}")
+    from migrate.pipeline.repair import repaired
 
-            cause = repaired(pair, positions.readings, (finding.span, *each.suspects))
-            if cause is not None:
-                span, change = cause
-                message = f"{finding.message}; with {change} both kernels agree"
-                if len(message) > MAX_MESSAGE:
-                    message = finding.message
-                finding = msgspec.structs.replace(finding, span=span, message=message)
-        if not any(_same(finding, known) for known in located):
-            located.append(finding)
-    return tuple(located)
-
-
-def _same(finding: Finding, known: Finding) -> bool:
-    """Whether two findings say the same of the same place."""
-    here, there = finding.span, known.span
-    return finding.rule == known.rule and (
-        (here.file, here.start_line, here.start_column, here.end_line, here.end_column)
-        == (there.file, there.start_line, there.start_column, there.end_line, there.end_column)
+    suspects = [
+        span for each in suspected if each.suspects for span in (each.finding.span, *each.suspects)
+    ]
+    cause = repaired(pair, positions.readings, suspects, starts=bool(operands))
+    if cause is None:
+        return tuple(each.finding for each in found)
+    span, change = cause
+    chosen = next((each for each in suspected if span in each.suspects), suspected[0])
+    finding = chosen.finding
+    message = f"{finding.message}; with {change} both kernels agree"
+    others = [each.finding for each in found if each is not chosen and _follows(each.finding)]
+    located = msgspec.structs.replace(
+        finding,
+        span=span,
+        message=message if len(message) <= MAX_MESSAGE else finding.message,
+        related=(
+            *finding.related,
+            *(Related(side="nki", span=other.span) for other in (finding, *others)),
+        ),
     )
+    return tuple(
+        located if each is chosen else each.finding
+        for each in found
+        if each is chosen or not _follows(each.finding)
+    )
+
+
+def _follows(finding: Finding) -> bool:
+    """Whether a finding says how the two kernels' expressions differ."""
+    return finding.family == "mapping" and finding.effect == "wrong" and finding.side == "nki"
 
 
 def _run(pair: Pair, positions: Positions, mode: str, budget: Budget, tell: Progress) -> _Runs:

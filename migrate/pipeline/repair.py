@@ -1,7 +1,9 @@
 """Finding the place by repair: the edit after which the two kernels agree.
 
 Where a rule knows what is wrong but not which of several integers is to blame, each of them is
-changed by one, and the kernel is read again.  If then every output element agrees at all sizes
+changed by one, and the kernel is read again; after those that the rule suspects come the bounds
+of the kernel's loops and slices, the nearest first, and then slices that do not move with a loop
+around them are moved.  If then every output element agrees at all sizes
 at which it did not, that integer is the cause (mutation-based fault localisation; Papadakis and
 Le Traon, "Metallaxis-FL", 2015).  Nothing is run, and nothing is suggested that was not checked.
 """
@@ -20,12 +22,16 @@ from migrate.budget import Budget, Exhausted, Meter
 from migrate.ir.evaluate import Unevaluable
 from migrate.ir.nodes import Kernel
 from migrate.ir.normal import meaning
+from migrate.nki.parse import span_of
 from migrate.pipeline.kernels import Pair, parse_nki
 from migrate.pipeline.sides import nki_kernel_at
 from migrate.rules.rule import Reading
 from migrate.source import Source, SourceError, Span
 
 MAX_TRIALS = 24
+MAX_BOUNDS = 12
+"""Trials with bounds that no rule suspects."""
+MAX_STARTS = 6
 MAX_SHORTER = 3
 MAX_SHOWN = 60
 """Characters of an expression in words about it."""
@@ -34,14 +40,35 @@ MAX_ELEMENTS = 1_500_000
 
 
 def repaired(
-    pair: Pair, readings: Sequence[Reading], suspects: Sequence[Span]
+    pair: Pair, readings: Sequence[Reading], suspects: Sequence[Span], *, starts: bool = False
 ) -> tuple[Span, str] | None:
-    """The suspect whose change makes the kernels agree wherever they did not, and the change."""
+    """The place whose change makes the kernels agree wherever they did not, and the change.
+
+    `starts`: the numbers that tiles are filled with are suspected too.
+    """
     wanted = _wanted(readings)
     if not wanted:
         return None
-    trials: list[tuple[Span, _Change]] = []
     tried: set[tuple[int, int, int, int]] = set()
+    trials = _trials(pair, suspects, tried)[:MAX_TRIALS]
+    if starts:
+        trials += _filled(pair)[:MAX_STARTS]
+    if suspects:
+        bounds, still = _others(pair, suspects)
+        trials += _trials(pair, bounds, tried)[:MAX_BOUNDS]
+        trials += still[:MAX_BOUNDS]
+    for span, change in trials:
+        edited = pair.nki_source.replaced(span, change.text)
+        if all(_agrees(edited, pair, binding, terms) for binding, terms in wanted):
+            return span, change.words
+    return None
+
+
+def _trials(
+    pair: Pair, suspects: Sequence[Span], tried: set[tuple[int, int, int, int]]
+) -> list[tuple[Span, _Change]]:
+    """What to try at places that were not `tried` yet."""
+    trials: list[tuple[Span, _Change]] = []
     for span in suspects:
         key = (span.start_line, span.start_column, span.end_line, span.end_column)
         if span.file == pair.nki_source.name and key not in tried:
@@ -49,11 +76,64 @@ def repaired(
             trials += [(span, change) for change in _changes(pair.nki_source.excerpt(span))]
     # What makes the expression shorter is the likelier slip.
     trials.sort(key=lambda trial: not trial[1].shorter)
-    for span, change in trials[:MAX_TRIALS]:
-        edited = pair.nki_source.replaced(span, change.text)
-        if all(_agrees(edited, pair, binding, terms) for binding, terms in wanted):
-            return span, change.words
-    return None
+    return trials
+
+
+def _others(pair: Pair, suspects: Sequence[Span]) -> tuple[list[Span], list[tuple[Span, _Change]]]:
+    """Bounds of the kernel's loops and slices, and its slices moved, the nearest first."""
+    here = next((s.start_line for s in suspects if s.file == pair.nki_source.name), 0)
+    bounds: list[ast.expr] = []
+    still: list[tuple[ast.expr, str]] = []
+    pending: list[tuple[ast.AST, tuple[str, ...]]] = [(pair.nki.node, ())]
+    while pending:
+        node, around = pending.pop()
+        match node:
+            case ast.For(target=ast.Name(id=counter), iter=ast.Call(args=args)):
+                bounds += args
+                around = (*around, counter)
+            case ast.Subscript(slice=where):
+                parts = where.elts if isinstance(where, ast.Tuple) else [where]
+                slices = [part for part in parts if isinstance(part, ast.Slice)]
+                bounds += [b for s in slices for b in (s.lower, s.upper) if b is not None]
+                used = {name.id for name in ast.walk(where) if isinstance(name, ast.Name)}
+                still += [(s, c) for s in slices for c in around if c not in used and s.upper]
+        pending += [(child, around) for child in ast.iter_child_nodes(node)]
+    bounds.sort(key=lambda node: abs(node.lineno - here))
+    still.sort(key=lambda move: abs(move[0].lineno - here))
+    source = pair.nki_source
+    return (
+        [span_of(source, node) for node in bounds],
+        [(span_of(source, node), _moved(node, counter)) for node, counter in still],
+    )
+
+
+def _filled(pair: Pair) -> list[tuple[Span, _Change]]:
+    """The numbers that tiles are filled with, changed to those that sums and products start at."""
+    found: list[tuple[Span, _Change]] = []
+    for node in ast.walk(pair.nki.node):
+        if not isinstance(node, ast.Call):
+            continue
+        for keyword in node.keywords:
+            match keyword:
+                case ast.keyword(arg="value", value=ast.Constant(value=int() | float() as given)):
+                    span = span_of(pair.nki_source, keyword.value)
+                    found += [
+                        (span, _Change(f"`{number}` in place of `{given}`", str(number)))
+                        for number in (0.0, 1.0)
+                        if number != given
+                    ]
+    return found
+
+
+def _moved(node: ast.expr, counter: str) -> _Change:
+    """A slice with a loop's counter added to both ends."""
+    assert isinstance(node, ast.Slice)
+    assert node.upper is not None
+    zero = node.lower is None or (isinstance(node.lower, ast.Constant) and node.lower.value == 0)
+    lower = counter if zero else f"{counter} + {ast.unparse(node.lower or node)}"
+    step = f" : {ast.unparse(node.step)}" if node.step is not None else ""
+    text = f"{lower} : {counter} + {ast.unparse(node.upper)}{step}"
+    return _Change(f"`{text}` in place of `{ast.unparse(node)}`", text)
 
 
 def _wanted(readings: Sequence[Reading]) -> list[tuple[Binding, dict[str, NDArray[np.uint64]]]]:

@@ -26,13 +26,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from migrate.rules.places import witness_in
+from migrate.rules.places import behind, witness_in
 from migrate.rules.rule import Draft, Evidence, Rule
 from migrate.rules.walk import parted
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
     for part in parted(evidence, "element"):
+        kernel = part.reading.nki
         yield Draft(
             message=(
                 f"reads {part.nki_text} where the CUDA kernel reads {part.cuda_text},"
@@ -42,6 +43,7 @@ def check(evidence: Evidence) -> Iterator[Draft]:
             span=part.span,
             related=part.related,
             witness=witness_in(part.relation, part.mismatch),
+            suspects=behind(kernel, part.span) if kernel is not None else (),
         )
 
 

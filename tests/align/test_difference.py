@@ -6,7 +6,7 @@ import pytest
 
 from migrate.align.difference import Difference, differences, similarity
 from migrate.align.relation import Relation
-from migrate.ir.forms import Form, walk
+from migrate.ir.forms import Affine, Combine, Element, Form, Number, Part, walk
 from migrate.ir.normal import meaning
 from migrate.ir.wording import said
 from tests.pairs import ADD_NKI, XY, case, cuda, outputs, read, relations, tensor, tiles
@@ -166,3 +166,30 @@ def test_every_difference_is_a_piece_of_both_forms() -> None:
     (difference,) = differences(left, right)
     assert difference.cuda in list(walk(left))
     assert difference.nki in list(walk(right))
+
+
+def summed(count: int, first: int = 0, tensor: str = "x") -> Combine:
+    """The sum of some elements in a row."""
+    return Combine("add", (Part(Element(tensor, (Affine((), (1,), first),)), 1, count),))
+
+
+def element(place: int, tensor: str = "x") -> Form:
+    return Element(tensor, (Affine((), (), place),))
+
+
+@pytest.mark.parametrize(
+    ("nki", "what"),
+    [
+        (summed(33, 256), "extent"),
+        (element(256), "extent"),
+        (Number(0.0), "extent"),
+        (Combine("add", (*summed(223, 33).parts, *summed(33).parts)), "extent"),
+        (Combine("maximum", summed(289).parts), "operator"),
+        (Number(1.0), "expression"),
+        (summed(289, tensor="y"), "tensor"),
+        (summed(289, 1), "element"),
+    ],
+)
+def test_a_sum_of_other_elements(nki: Form, what: str) -> None:
+    (difference,) = differences(summed(289), nki)
+    assert difference.what == what

@@ -108,4 +108,38 @@ def test_places_of_another_file_are_left_alone() -> None:
     right = ADD_NKI.replace(LOOP, "range(0, n - 1, 512)")
     pair, positions = read(ADD, right, case(n=[513]))
     elsewhere = msgspec.structs.replace(place(right, "n - 1"), file="helper.py")
-    assert repaired(pair, positions.readings, [elsewhere]) is None
+    found = repaired(pair, positions.readings, [elsewhere])
+    assert found is not None
+    assert found[0].file == "kernel.py"
+
+
+def test_bounds_that_nothing_suspects_come_last() -> None:
+    right = ADD_NKI.replace(LOOP, "range(0, n - 1, 512)")
+    found = tried(right, "x.shape[0]", n=[513])
+    assert found == ("n - 1", "`n` in place of `n - 1`")
+    assert tried(right, n=[513]) is None
+
+
+def test_a_slice_that_does_not_move_with_the_loop() -> None:
+    right = ADD_NKI.replace("x[start : start + size]", "x[0:size]")
+    assert right != ADD_NKI
+    found = tried(right, "x.shape[0]", n=[700])
+    assert found == ("0:size", "`start : start + size` in place of `0:size`")
+
+
+def test_what_a_tile_was_filled_with() -> None:
+    add = "nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.add)"
+    begin = ADD_NKI.index(add)
+    indent = " " * (begin - ADD_NKI.rfind("\n", 0, begin) - 1)
+    right = ADD_NKI.replace(
+        add,
+        f"c = nl.ndarray((1, size), dtype=nl.float32, buffer=nl.sbuf)\n{indent}"
+        f"nisa.memset(dst=c, value=1.0)\n{indent}"
+        f"nisa.tensor_tensor(dst=b, data1=b, data2=c, op=nl.add)\n{indent}{add}",
+    )
+    pair, positions = read(ADD, right, case(n=(100,)))
+    found = repaired(pair, positions.readings, [], starts=True)
+    assert found is not None
+    assert pair.nki_source.excerpt(found[0]) == "1.0"
+    assert found[1] == "`0.0` in place of `1.0`"
+    assert repaired(pair, positions.readings, []) is None
