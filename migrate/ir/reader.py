@@ -38,7 +38,7 @@ from migrate.ir.forms import (
 from migrate.ir.hashing import Ids
 from migrate.ir.literals import Floats, canonical
 from migrate.ir.rings import COMMUTATIVE_ONLY, GROUPS, INVERSES
-from migrate.ir.runs import Lengths, Regular, alike, grids, ranked, runs, sorted_by, turned
+from migrate.ir.runs import Lengths, Regular, alike, grids, runs, sorted_by, turned
 from migrate.ir.skeletons import Run, Skeletons
 from migrate.ir.terms import Made
 
@@ -193,7 +193,7 @@ class Reader:
             skeletons, rows = self.skeletons.plain(skeletons, rows, minus)
         if operator in GROUPS or operator in COMMUTATIVE_ONLY:
             standing = self.skeletons.by_digest(skeletons)
-            rank = ranked(skeletons, rows, self.skeletons.table)
+            rank = self.skeletons.rank(skeletons, rows)
             if operator == "add" and (powers < 0).any():
                 negative = turned(parents, powers, standing, rank, len(negative))
                 powers = np.where(negative[parents], -powers, powers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -33,21 +32,21 @@ class Regular:
     columns: Numbers
 
 
-def ranked(skeletons: Numbers, rows: Numbers, table: Callable[[int], Numbers]) -> Numbers:
-    """Where each operand's coordinates stand among those of its skeleton."""
-    rank = np.zeros(skeletons.size, np.int64)
-    for number in np.unique(skeletons):
-        content = table(int(number))
-        if not content.shape[1]:
-            continue
-        chosen = skeletons == number
-        present = np.zeros(len(content), bool)
-        present[rows[chosen]] = True
-        distinct = np.flatnonzero(present)
-        order = np.lexsort(content[distinct].T[::-1])
-        position = np.empty(len(content), np.int64)
-        position[distinct[order]] = np.arange(distinct.size)
-        rank[chosen] = position[rows[chosen]]
+def ranked(content: Numbers) -> Numbers:
+    """Where each row of coordinates stands among all, in lexicographic order."""
+    count, width = content.shape
+    if not width:
+        return np.zeros(count, np.int64)
+    if width == 1:
+        order = np.argsort(content[:, 0], kind="stable")
+    else:
+        # One comparison a pair of rows, and not one sort a column: as bytes, the most
+        # significant first, numbers of either sign are in the order of their values.
+        flipped = content.view(np.uint64) ^ np.uint64(1 << 63)
+        packed = np.ascontiguousarray(flipped.astype(">u8")).view(f"V{8 * width}")
+        order = np.argsort(packed.reshape(-1), kind="stable")
+    rank = np.empty(count, np.int64)
+    rank[order] = np.arange(count)
     return rank
 
 

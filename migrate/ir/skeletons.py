@@ -10,7 +10,7 @@ import numpy as np
 from migrate.budget import Meter
 from migrate.ir.descent import Numbers, Truths
 from migrate.ir.literals import Floats
-from migrate.ir.runs import Lengths
+from migrate.ir.runs import Lengths, ranked
 from migrate.source import Span
 
 _NUMBERS = frozenset({"constant", "whole", "real"})
@@ -54,6 +54,7 @@ class Skeletons:
         self.numbers: dict[tuple[object, ...], int] = {}
         self.coordinates: list[list[Numbers]] = []
         self.filled: list[int] = []
+        self.ranks: dict[int, Numbers] = {}
 
     def __getitem__(self, number: int) -> Skeleton:
         return self.listed[number]
@@ -178,3 +179,16 @@ class Skeletons:
         if len(parts) > 1:
             self.coordinates[skeleton] = parts = [np.concatenate(parts)]
         return parts[0]
+
+    def rank(self, skeletons: Numbers, rows: Numbers) -> Numbers:
+        """Where each operand's coordinates stand among those of its skeleton."""
+        rank = np.zeros(skeletons.size, np.int64)
+        for number in np.unique(skeletons).tolist():
+            known = self.ranks.get(number)
+            if known is None or known.size != self.filled[number]:
+                table = self.table(number)
+                self.meter.step(table.size // 64 + 1)
+                known = self.ranks[number] = ranked(table)
+            chosen = skeletons == number
+            rank[chosen] = known[rows[chosen]]
+        return rank
