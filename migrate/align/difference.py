@@ -46,7 +46,8 @@ What: TypeAlias = Literal[
 class Difference:
     """One place where the NKI expression is not the CUDA expression.
 
-    The spans are those of the operators nearest to it.
+    The spans are those of the operators nearest to it; `within` are the NKI operators that it
+    is an operand of, the outermost first.
     """
 
     what: What
@@ -54,6 +55,7 @@ class Difference:
     nki: Form
     cuda_span: Span | None
     nki_span: Span | None
+    within: tuple[Span, ...] = ()
 
 
 def differences(cuda: Form, nki: Form) -> tuple[Difference, ...]:
@@ -85,7 +87,7 @@ def _differences(
     turned = _turned(cuda, nki)
     if turned is not None:
         yield found("sign")
-        yield from _differences(*turned, cuda_here, nki_here)
+        yield from _inside(nki, _differences(*turned, cuda_here, nki_here))
         return
     match cuda, nki:
         case (Unknown(), _) | (_, Unknown()):
@@ -105,12 +107,12 @@ def _differences(
                 yield found("operator")
                 return
             for left_arg, right_arg in zip(given, taken, strict=True):
-                yield from _differences(left_arg, right_arg, cuda_here, nki_here)
+                yield from _inside(nki, _differences(left_arg, right_arg, cuda_here, nki_here))
         case Combine(operator=a), Combine(operator=b):
             if a != b:
                 yield found("operator")
                 return
-            yield from _parts(cuda, nki, cuda_here, nki_here)
+            yield from _inside(nki, _parts(cuda, nki, cuda_here, nki_here))
         case Combine(operator=a, parts=(Part(form=inner, power=1, count=count),)), _ if (
             count > 1 and (_same_but_extent(inner, nki) or _nothing(nki) == a)
         ):
@@ -120,6 +122,14 @@ def _differences(
             yield found("operator")
         case _:
             yield found("expression")
+
+
+def _inside(nki: Form, found: Iterator[Difference]) -> Iterator[Difference]:
+    """Differences of the operands of a form."""
+    span = _span(nki)
+    for difference in found:
+        within = difference.within if span is None else (span, *difference.within)
+        yield replace(difference, within=within)
 
 
 def _turned(cuda: Form, nki: Form) -> tuple[Form, Form] | None:

@@ -25,15 +25,17 @@ from numpy.typing import NDArray
 
 from migrate.align.binding import Binding, BoundTensor, given_shape, logical_tensors
 from migrate.align.chance import left_to_chance
+from migrate.align.difference import Difference
 from migrate.align.mismatch import Mismatch, flat, sampled
 from migrate.align.mismatch import mismatches as mismatches_of
 from migrate.align.overflow import Overflow
 from migrate.align.witness import Make, Sides, overflowing, witnesses
-from migrate.budget import Meter
-from migrate.ir.evaluate import Trouble
+from migrate.budget import Exhausted, Meter
+from migrate.ir.evaluate import Trouble, Unevaluable
 from migrate.ir.forms import Form, Missing, Unknown, walk
 from migrate.ir.nodes import Kernel, Op
 from migrate.ir.normal import Meaning, Tensor, meaning
+from migrate.ir.scene import place
 from migrate.results import Side, Witness
 from migrate.source import Span
 
@@ -143,8 +145,8 @@ def _related(
     shown: dict[str, Witness] = {}
     identical: frozenset[str] = frozenset()
     overflows: dict[str, Overflow] = {}
+    sides = ((cuda, cuda_sizes, cuda_tensors), (nki, nki_sizes, nki_tensors))
     if any(elements.size for elements in differing.values()):
-        sides = ((cuda, cuda_sizes, cuda_tensors), (nki, nki_sizes, nki_tensors))
         known = {
             name: _knowable(name, elements, (cuda_means, nki_means))
             for name, elements in differing.items()
@@ -171,6 +173,8 @@ def _related(
         )
         for tensor in binding.outputs
     )
+    if _many(outputs) and 2 * meter.steps - before < meter.budget.steps:
+        outputs = _without_innocent(outputs, sides, meter)
     return Relation(
         sizes=binding.sizes,
         outputs=outputs,
@@ -239,6 +243,51 @@ def _output(
         overflow,
         chance.size,
         fits,
+    )
+
+
+_COMPUTED = frozenset({"operator", "sign", "constant", "extent", "operand", "expression"})
+"""Differences that are of the instruction at their place, and not of what it is given."""
+
+
+def _many(outputs: tuple[OutputRelation, ...]) -> bool:
+    """Whether a refuted result differs in several places."""
+    places = {
+        place(difference.nki_span)
+        for output in outputs
+        if output.status == "refuted" and output.overflow is None
+        for mismatch in output.mismatches
+        for difference in mismatch.differences
+        if difference.nki_span is not None
+    }
+    return len(places) > 1
+
+
+def _without_innocent(
+    outputs: tuple[OutputRelation, ...], sides: Sides, meter: Meter
+) -> tuple[OutputRelation, ...]:
+    """The outputs without differences at instructions whose results the CUDA kernel has too."""
+    from migrate.ir.innocence import innocent
+
+    try:
+        fine = innocent(*sides, meter)
+    except (Unevaluable, Exhausted):
+        return outputs
+
+    def excused(difference: Difference) -> bool:
+        own = difference.nki_span if difference.what in _COMPUTED else None
+        around = difference.within if own is None else (*difference.within, own)
+        return any(place(span) in fine for span in around)
+
+    def kept(mismatch: Mismatch) -> Mismatch:
+        left = tuple(d for d in mismatch.differences if not excused(d))
+        return replace(mismatch, differences=left) if left else mismatch
+
+    return tuple(
+        replace(output, mismatches=tuple(kept(mismatch) for mismatch in output.mismatches))
+        if output.status == "refuted" and output.overflow is None
+        else output
+        for output in outputs
     )
 
 

@@ -193,3 +193,18 @@ def element(place: int, tensor: str = "x") -> Form:
 def test_a_sum_of_other_elements(nki: Form, what: str) -> None:
     (difference,) = differences(summed(289), nki)
     assert difference.what == what
+
+
+def test_another_formula_for_the_same_value_is_no_difference() -> None:
+    """x^2 - y^2 where CUDA has (x + y)(x - y), and a wrong number after it."""
+    steps = [
+        "nisa.tensor_tensor(dst=a, data1=a, data2=a, op=nl.multiply)",
+        "nisa.tensor_tensor(dst=b, data1=b, data2=b, op=nl.multiply)",
+        binary("subtract"),
+        "nisa.activation(dst=a, op=nl.exp, data=a)",
+    ]
+    expression = "expf((x[i] + y[i]) * (x[i] - y[i])) + 1.0f"
+    right = related(expression, "\n".join([*steps, scalar("add", 1.0)]))
+    assert outputs(right)["out"].status == "proved"
+    found = parted(expression, "\n".join([*steps, scalar("add", 2.0)]))
+    assert [(d.what, said(d.cuda), said(d.nki)) for d in found] == [("constant", "1", "2")]
