@@ -1,8 +1,9 @@
-"""What `migrate explain` shows: a rule, a mapping or a target as one Markdown page."""
+"""What `migrate explain` shows: a rule, a mapping, a target or a name of NKI as one page."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -10,7 +11,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from migrate import facts
-from migrate.facts import Entry, Real, Realisation, Requirement, Target, Whole
+from migrate.facts import Advice, Choices, Entry, Real, Realisation, Requirement, Target, Whole, nki
+from migrate.report import explain_nki
 from migrate.results import SCHEMA_VERSION
 from migrate.rules import pages
 from migrate.rules.registry import RULES
@@ -18,7 +20,7 @@ from migrate.rules.rule import Rule
 
 NEAREST: Final = 3
 
-Kind = Literal["rule", "mapping", "target"]
+Kind = Literal["rule", "mapping", "target", "version", "name"]
 
 _LABELS: Final[Mapping[str, str]] = {
     "cores_per_chip": "cores per chip",
@@ -32,6 +34,16 @@ _LABELS: Final[Mapping[str, str]] = {
     "matmul_moving_free": "moving operand of a matrix product, free axis",
     "dma_engines": "DMA engines",
     "dma_engine_rate": "rate of a DMA engine",
+    "logical_cores": "cores that one program may span",
+    "engine_free_sbuf": "elements a partition of one instruction, in SBUF",
+    "engine_free_psum": "elements a partition of one instruction, in PSUM",
+    "bn_stats_free": "elements a partition of `bn_stats`",
+    "matmul_tile_rows": "rows of a tile of the Tensor engine",
+    "dma_queues_per_engine": "queues of a DMA engine",
+    "dma_bytes_per_partition": "contiguous bytes a partition that a DMA runs well with",
+    "dma_start": "from a signal to the first byte of a DMA",
+    "sequencer_registers": "registers of an engine's sequencer",
+    "instruction_cycles": "least cycles of an instruction",
     "hbm_bytes": "device memory of the chip",
     "hbm_rate": "rate of the device memory of the chip",
 }
@@ -60,17 +72,19 @@ class Page:
         return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def page(id: str) -> Page | None:  # noqa: A002
-    """The page of a rule (id or name), a mapping (an entry or a realisation), a target.
+def page(id: str) -> Page | tuple[str, ...]:  # noqa: A002
+    """The page of a rule (id or name), a mapping (an entry or a realisation), a target, a
+    version or a name of NKI (`nisa.nc_matmul`, `nki.language.load`, `nc_matmul`).
 
-    Upper and lower case are alike; `None` where nothing has that id.
+    Upper and lower case are alike.  Without a page: the names that it may mean, several
+    where it is not clear and none where nothing is called so.
     """
     wanted = id.casefold()
     for rule in RULES:
         if wanted in (rule.id.casefold(), rule.name.casefold()):
             return _rule(rule)
     for name, target in facts.targets().items():
-        if wanted in (name.casefold(), target.title.casefold()):
+        if wanted in (name.casefold(), target.title.casefold(), *target.also):
             return _target(target)
     for name, entry in facts.mappings().items():
         if wanted == name.casefold():
@@ -78,7 +92,58 @@ def page(id: str) -> Page | None:  # noqa: A002
         for way in entry.realisation:
             if wanted == way.id.casefold():
                 return _mapping(entry, (way,))
-    return None
+    release = explain_nki.release(wanted)
+    if release is not None:
+        shown = msgspec.to_builtins(release)
+        markdown = explain_nki.release_page(release)
+        return Page("version", release.version, f"NKI {release.version}", markdown, shown)
+    found = explain_nki.candidates(wanted)
+    if len(found) != 1:
+        return found
+    entry_ = nki.name(found[0])
+    return Page(
+        kind="name",
+        id=entry_.id,
+        title=explain_nki.title(entry_),
+        markdown=explain_nki.name_page(entry_),
+        facts=explain_nki.name_facts(entry_),
+    )
+
+
+def index() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """Everything that has a page: kind, then heading, then the ids."""
+    names: dict[str, list[str]] = {}
+    for key, title in nki.families().items():
+        names.setdefault(title, []).append(key)
+    families: dict[str, list[str]] = {}
+    for rule in RULES:
+        families.setdefault(rule.family, []).append(f"{rule.id} {rule.name}")
+    return {
+        "rules": {family: tuple(rules) for family, rules in families.items()},
+        "mappings": {
+            entry.title: (name, *(way.id for way in entry.realisation))
+            for name, entry in facts.mappings().items()
+        },
+        "targets": {target.title: (name,) for name, target in facts.targets().items()},
+        "versions": {"NKI": tuple(release.version for release in nki.releases())},
+        "names": {title: tuple(ids) for title, ids in sorted(names.items())},
+    }
+
+
+def index_json() -> bytes:
+    """The index as JSON with a final newline."""
+    document = {"schema_version": SCHEMA_VERSION, "index": index()}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def index_markdown() -> str:
+    """The index as Markdown."""
+    parts = ["# What can be explained"]
+    for kind, headings in index().items():
+        parts.append(f"## {kind.capitalize()}")
+        for heading, ids in headings.items():
+            parts.append(f"**{heading}**: {', '.join(f'`{id}`' for id in ids)}")  # noqa: A001
+    return "\n\n".join(parts) + "\n"
 
 
 def known() -> tuple[str, ...]:
@@ -87,7 +152,21 @@ def known() -> tuple[str, ...]:
     names += facts.targets()
     for name, entry in facts.mappings().items():
         names += [name, *(way.id for way in entry.realisation)]
-    return tuple(names)
+    names += [release.version for release in nki.releases()]
+    clear = Counter(key.rpartition(".")[2].casefold() for key in nki.families())
+    taken = {name.casefold() for name in names}
+    for key in nki.families():
+        module, _, last = key.rpartition(".")
+        names.append(key)
+        if clear[last.casefold()] == 1 and last.casefold() not in taken:
+            names.append(last)
+        short = _SHORT.get(module)
+        if short is not None:
+            names.append(f"{short}.{last}")
+    return tuple(dict.fromkeys(names))
+
+
+_SHORT: Final = {"nki.isa": "nisa", "nki.language": "nl", "nki.compiler": "ncc"}
 
 
 def nearest(id: str) -> tuple[str, ...]:  # noqa: A002
@@ -135,6 +214,8 @@ def _mapping(entry: Entry, ways: tuple[Realisation, ...]) -> Page:
     parts += [_way(way) for way in ways]
     if requirements:
         parts += ["## What must hold", *map(_requirement, requirements)]
+    if whole and entry.advice:
+        parts += ["## How to write it", *map(_advice, entry.advice)]
     shown: dict[str, Any] = msgspec.to_builtins(entry)
     if not whole:
         shown["realisation"] = msgspec.to_builtins(ways)
@@ -172,6 +253,15 @@ def _requirement(requirement: Requirement) -> str:
     )
 
 
+def _advice(advice: Advice) -> str:
+    words = _end(advice.cuda_kind, advice.when)
+    label = "mind: " if advice.caution else ""
+    why = f" ({advice.why})" if advice.why else ""
+    return (
+        f"* **`{advice.id}`**, for {words}: {label}{advice.how}{why}\n\n  Source: {advice.source}"
+    )
+
+
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
@@ -179,10 +269,13 @@ def _sentence(text: str) -> str:
 def _target(target: Target) -> Page:
     parts = [
         f"# {target.name}: {target.title}",
+        f"Also {', '.join(target.also)}.",
         f"Sizes are per core ({target.core}) unless the row says otherwise.",
         _table("what", _figures(target)),
         "## Clock",
         _table("engine", target.clock.items()),
+        "## Elements a cycle",
+        _table("engine", ((name.replace("_", ", "), f) for name, f in target.width.items())),
         "## Peak of the tensor engine",
         _table("format", target.peak.items()),
         "## Where an operand may begin",
@@ -191,39 +284,47 @@ def _target(target: Target) -> Page:
             f" ({start.source})"
             for start in target.start_partitions
         ),
+        *explain_nki.disputed(nki.disputes_about(target.name)),
     ]
     return Page(
         kind="target",
         id=target.name,
         title=target.title,
         markdown="\n\n".join(parts) + "\n",
-        facts=msgspec.to_builtins(target),
+        facts={
+            **msgspec.to_builtins(target),
+            "disputes": msgspec.to_builtins(nki.disputes_about(target.name)),
+        },
     )
 
 
-def _figures(target: Target) -> Iterator[tuple[str, Whole | Real]]:
+def _figures(target: Target) -> Iterator[tuple[str, Whole | Real | Choices]]:
     for name in target.__struct_fields__:
         figure = getattr(target, name)
-        if isinstance(figure, Whole | Real):
+        if isinstance(figure, Whole | Real | Choices):
             yield _LABELS.get(name, name.replace("_", " ")), figure
 
 
 def _table(head: str, figures: Any) -> str:
     rows = [f"| {head} | value | source |", "| --- | --- | --- |"]
     for label, figure in figures:
-        derived = " (computed)" if figure.derived else ""
+        derived = " (computed)" if getattr(figure, "derived", False) else ""
         rows.append(f"| {label} | {_value(figure)} | {figure.source}{derived} |")
     return "\n".join(rows)
 
 
-def _value(figure: Whole | Real) -> str:
+def _value(figure: Whole | Real | Choices) -> str:
     """`229,376 bytes (224 KiB)`, `2.4 GHz`, `79 Tflop/s`."""
     match figure:
+        case Choices(value=choices, unit=unit):
+            return f"{' or '.join(map(str, choices))} {unit}"
         case Whole(value=value, unit="bytes") if value >= 1024:
             return f"{value:,} bytes ({_binary(value)})"
         case Whole(value=value, unit=unit):
             return f"{value:,} {unit}"
         case Real(value=number, unit=unit):
+            if unit == "s":
+                return f"{number * 1e6:g} µs"
             for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
                 if number >= scale:
                     return f"{number / scale:g} {prefix}{unit.replace('bytes', 'B')}"

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from migrate.cli import OK, SAYS_NO, main
+from migrate.cli import OK, SAYS_NO, USAGE, main
 
 
 def test_a_pipe_gets_markdown(capsys):
@@ -60,3 +60,44 @@ def test_an_unknown_id_is_one_sentence_with_the_nearest(given, message, capsys):
     assert captured.out == ""
     assert message in captured.err
     assert captured.err.count("\n") == 1
+
+
+def test_without_an_id_everything_is_listed(capsys):
+    assert main(["explain"]) == OK
+    shown = capsys.readouterr().out
+    for heading in ("Rules", "Mappings", "Targets", "Versions", "Names"):
+        assert f"## {heading}" in shown
+    assert "`nki.isa.nc_matmul`" in shown
+
+
+def test_the_list_as_json(capfdbinary):
+    assert main(["explain", "--format", "json"]) == OK
+    index = json.loads(capfdbinary.readouterr().out)["index"]
+    assert "trn2" in index["targets"]["Trainium2"]
+
+
+def test_text_in_a_pipe_is_laid_out_without_colours(capsys):
+    assert main(["explain", "nl.load", "--format", "text"]) == OK
+    shown = capsys.readouterr().out
+    assert "nki.language.load" in shown
+    assert "# nki" not in shown
+    assert "\x1b" not in shown
+
+
+def test_a_terminal_gives_markdown_when_asked(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert main(["explain", "nl.load", "--format", "md"]) == OK
+    assert sys.stdout.getvalue().startswith("# nki.language.load\n")
+
+
+def test_two_formats_are_too_many(capsys):
+    assert main(["explain", "nl.load", "--json", "--format", "md"]) == USAGE
+    assert "different things" in capsys.readouterr().err
+
+
+def test_an_unclear_name_lists_what_it_may_be(capsys):
+    assert main(["explain", "reciprocal"]) == SAYS_NO
+    message = capsys.readouterr().err
+    assert message == (
+        "migrate: 'reciprocal' may be nki.isa.reciprocal or nki.language.reciprocal\n"
+    )
