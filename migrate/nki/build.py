@@ -19,6 +19,7 @@ from migrate.ir.nodes import (
     Cast,
     Contract,
     Fill,
+    Fold,
     Load,
     Map,
     Op,
@@ -28,6 +29,7 @@ from migrate.ir.nodes import (
     Rounding,
     Select,
     Space,
+    State,
     Store,
     Value,
 )
@@ -200,6 +202,49 @@ class Builder:
 
         return self._recipe(shape, dtype, at)
 
+    def scan(
+        self,
+        step: Callable[[Lifted, Lifted, Lifted], Lifted],
+        initial: Lifted,
+        left: Lifted,
+        right: Lifted,
+        shape: tuple[Number, Number],
+    ) -> Lifted:
+        """A loop that carries the state and leaves each one in a scratch buffer."""
+        rows, length = (n.index() for n in shape)
+        name, outer = self._scratch("states", (rows, length), DType.FLOAT32)
+        names = set(self.axis_names)
+        row = self._axis("p", rows, AxisKind.PARTITION, ())
+        turn = self._axis("f", length, AxisKind.SEQUENTIAL, ())
+        place = (ZERO if rows == ONE else Index.axis(row.name), Index.axis(turn.name))
+        before = self.program.version(name)
+        inner, following, after = (self.program.fresh(name) for _ in range(3))
+        state, last = (self.program.value(DType.FLOAT32) for _ in range(2))
+
+        def turned() -> Value:
+            carried = self._recipe((rows, length), DType.FLOAT32, lambda _: state)
+            return step(carried, left, right).at(place)
+
+        def started() -> Value:
+            value = initial.at(_within(initial.shape, place))
+            body, made = self._region(turned, [turn])
+            store = Store(following, inner, (*outer, *place), made, self.span)
+            states = (State(last, value, state, made), State(after, before, inner, following))
+            self.block.append(Fold((turn,), states, (*body, store), self.span))
+            return last
+
+        body, _ = self._region(started, [row])
+        self.program.current[name] = after.number
+        self.axis_names = names
+        self.block.extend(body if rows == ONE else (Parallel((row,), body, self.span),))
+
+        def at(here: Place) -> Value:
+            result = self.program.value(DType.FLOAT32)
+            self.block.append(Load(result, after, (*outer, *here), self.span))
+            return result
+
+        return self._recipe((rows, length), DType.FLOAT32, at)
+
     def contract(self, stationary: Lifted, moving: Lifted) -> Lifted:
         left, right = (
             self.convert(self._flattened(side), DType.FLOAT32) for side in (stationary, moving)
@@ -278,13 +323,8 @@ class Builder:
         return self._recipe(tuple(n.index() for n in shape), DType.INT32, at)
 
     def keep(self, value: Lifted, like: View) -> Lifted:
-        """A scratch buffer, one element for every point of the loops around."""
-        name = self.program.unique("kept")
-        lengths = [axis.extent for axis in self.loops]
         extents = tuple(n.index() for n in like.shape)
-        shape = tuple(self._largest(n) for n in (*lengths, *extents))
-        self.program.declare(Buffer(name, shape, value.dtype, Space.PRIVATE, "scratch", self.span))
-        outer = tuple(Index.axis(axis.name) for axis in self.loops)
+        name, outer = self._scratch("kept", extents, value.dtype)
         self._store(name, extents, lambda place: (*outer, *place), value, ())
 
         def at(place: Place) -> Value:
@@ -326,6 +366,15 @@ class Builder:
     def clear(self, view: View) -> None:
         """Zeros, for a sum that starts in the loops that follow."""
         self.write(view, self.number(0.0, view.dtype))
+
+    def _scratch(
+        self, called: str, extents: tuple[Index, ...], dtype: DType
+    ) -> tuple[str, tuple[Index, ...]]:
+        """A buffer with one element for every point of the loops around, and their axes."""
+        name = self.program.unique(called)
+        shape = tuple(self._largest(n) for n in (*(a.extent for a in self.loops), *extents))
+        self.program.declare(Buffer(name, shape, dtype, Space.PRIVATE, "scratch", self.span))
+        return name, tuple(Index.axis(axis.name) for axis in self.loops)
 
     # Regions
 

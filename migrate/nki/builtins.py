@@ -284,7 +284,8 @@ def _scalar(name: str) -> Host:
                 found = int(value) if name == "int" else float(value)
                 return unary("+", constant(found), origin)
             except (ArithmeticFault, ValueError):
-                raise KernelFault("value", f"{name} of a string", origin) from None
+                message = f"{name} of a string that is no number"
+                raise KernelFault("value", message, origin) from None
         operand = number(value, origin)
         try:
             return unary(name, operand, origin)

@@ -132,6 +132,8 @@ def same_count(*names: str) -> Check:
 
 
 def not_both_psum(first: str, second: str) -> Check:
+    """Not both in PSUM."""
+
     def check(given: Given) -> Iterator[Problem]:
         a, b = given.view(first), given.view(second)
         if a is not None and b is not None and a.buffer.memory is b.buffer.memory is Memory.PSUM:
@@ -162,7 +164,7 @@ def gpsimd_not_psum(*names: str) -> Check:
 
 
 def column(name: str, data: str) -> Check:
-    """A tensor operand must be one element a partition, of the data's partitions."""
+    """A tensor here has one element a partition and the partitions of the data."""
 
     def check(given: Given) -> Iterator[Problem]:
         view, tile = given.view(name), given.view(data)
@@ -184,7 +186,7 @@ def column(name: str, data: str) -> Check:
 
 
 def operator_use(name: str, *uses: str) -> Check:
-    """The operator exists for this instruction and on this target."""
+    """An operator that the instruction has in this place, on the target."""
 
     def check(given: Given) -> Iterator[Problem]:
         value = given.values.get(name)
@@ -221,6 +223,8 @@ def one_kind(first: str, second: str) -> Check:
 
 
 def together(first: str, second: str) -> Check:
+    """Given both or neither."""
+
     def check(given: Given) -> Iterator[Problem]:
         a, b = given.values.get(first), given.values.get(second)
         if a is None and b is not None:
@@ -250,6 +254,8 @@ def bitvec_integers(name: str, *tiles: str) -> Check:
 
 
 def only_operator(name: str, allowed: str) -> Check:
+    """The operator can only be this one."""
+
     def check(given: Given) -> Iterator[Problem]:
         value = given.values.get(name)
         if isinstance(value, OperatorName) and value.name != allowed:
@@ -259,7 +265,7 @@ def only_operator(name: str, allowed: str) -> Check:
 
 
 def comparison(*names: str) -> Check:
-    """The operators compare."""
+    """Operators that compare."""
 
     def check(given: Given) -> Iterator[Problem]:
         for name in names:
@@ -271,7 +277,7 @@ def comparison(*names: str) -> Check:
 
 
 def only_number(name: str, allowed: float) -> Check:
-    """A number that the hardware fixes."""
+    """The number can only be the one that the hardware has."""
 
     def check(given: Given) -> Iterator[Problem]:
         value = given.values.get(name)
@@ -287,6 +293,8 @@ def only_number(name: str, allowed: float) -> Check:
 
 
 def same_dtype(*names: str) -> Check:
+    """Equal formats."""
+
     def check(given: Given) -> Iterator[Problem]:
         first = given.view(names[0])
         for name in names[1:]:
@@ -303,7 +311,7 @@ def same_dtype(*names: str) -> Check:
 
 
 def bias_is_tile(name: str) -> Check:
-    """An immediate bias exists from trn2 on."""
+    """On trn1 a bias is a tensor; a number is taken from trn2 on."""
 
     def check(given: Given) -> Iterator[Problem]:
         if given.target == "trn1" and isinstance(given.values.get(name), Number):
@@ -383,6 +391,8 @@ def reduced_axes(dst: str, data: str, axis: str) -> Check:
 
 
 def pattern_count(dst: str, pattern: str) -> Check:
+    """The pattern has an index for each element."""
+
     def check(given: Given) -> Iterator[Problem]:
         view, value = given.view(dst), given.values.get(pattern)
         if view is None or not isinstance(value, tuple | list):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from migrate.nki import checks, limits, selection, semantics
+from migrate.nki import checks, limits, scanning, selection, semantics
 from migrate.nki.checks import Check
 from migrate.nki.operators import Engine
 from migrate.nki.semantics import Semantics
@@ -233,6 +233,22 @@ _ENTRIES = (
         (checks.operator_use("op", "reduce"), checks.reduced_axes("dst", "data", "axis")),
     ),
     Spec(
+        "tensor_tensor_scan",
+        (
+            _out(), _in("data0"), _in("data1"), _column("initial"), _op("op0"), _op("op1"),
+            _value("reverse0", False), _value("reverse1", False), _NAME,
+        ),
+        ("vector",),
+        scanning.tensor_tensor_scan,
+        (
+            checks.same_tile("dst", "data0", "data1"),
+            checks.not_both_psum("data0", "data1"),
+            checks.column("initial", "data0"),
+            checks.operator_use("op0", "binary"),
+            checks.operator_use("op1", "binary"),
+        ),
+    ),
+    Spec(
         "iota",
         (
             _out(memories=_SBUF), _value("pattern"), _value("offset", 0),
@@ -353,6 +369,6 @@ OTHER_OPCODES = frozenset(
         "register_alloc", "register_load", "register_move", "register_store",
         "rng", "sendrecv", "sequence_bounds", "set_rng_seed",
         "tensor_partition_reduce", "tensor_scalar_cumulative",
-        "tensor_scalar_reduce", "tensor_tensor_scan", "topk",
+        "tensor_scalar_reduce", "topk",
     }
 )  # fmt: skip

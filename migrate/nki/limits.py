@@ -13,7 +13,10 @@ MOVING_MAX = {"trn1": 512, "trn2": 512, "trn3": 8192}
 
 
 def matmul_shapes(given: Given) -> Iterator[Problem]:
-    """[K, M] and [K, N] into [M, N], within the systolic array and a PSUM bank."""
+    """[K, M] and [K, N] into [M, N]: M at most 128, N at most 512.
+
+    On trn3 N is at most 8192, 4096 with an fp32 result.
+    """
     dst, left, right = given.view("dst"), given.view("stationary"), given.view("moving")
     if dst is None or left is None or right is None or not left.shape or not right.shape:
         return
@@ -63,7 +66,7 @@ def matmul_shapes(given: Given) -> Iterator[Problem]:
 
 
 def matmul_dtypes(given: Given) -> Iterator[Problem]:
-    """Float operands of kinds that mix; an fp32 result (bf16 too on trn3)."""
+    """Float operands, fp32 only with fp32; the result is fp32 (on trn3 bf16 too)."""
     dst, left, right = given.view("dst"), given.view("stationary"), given.view("moving")
     if dst is None or left is None or right is None:
         return
@@ -117,7 +120,7 @@ def transpose_shapes(given: Given) -> Iterator[Problem]:
         if p > 128 or f > 128:
             yield given.problem("transpose-size", f"({p}, {f}), 128x128 at most", "data")
         if dst.buffer.memory is not Memory.PSUM:
-            yield given.problem("memory", "dst must be in PSUM on the Tensor engine", "dst")
+            yield given.problem("tile-memory", "dst must be in PSUM on the Tensor engine", "dst")
         if data.buffer.memory is not Memory.SBUF:
             yield given.problem("memory", "data must be in SBUF on the Tensor engine", "data")
 

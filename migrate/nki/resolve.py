@@ -267,7 +267,9 @@ def _candidates(
     for name, extent in zip(names, extents, strict=True):
         here, low, high = Index.axis(name), int(axes[name].min()), int(axes[name].max())
         top = int(box[name].max())
-        if low == high == top and top > 0:
+        if top == 0:
+            continue  # a loop that turns once decides nothing
+        if low == high == top:
             bounds.append(equal(here, extent - 1))
         elif low == high:
             bounds.append(equal(here, low))

@@ -75,6 +75,20 @@ class Machine(Protocol[V]):
         """Combine along axes, which stay with size 1."""
         ...
 
+    def scan(
+        self,
+        step: Callable[[V, V, V], V],
+        initial: V,
+        left: V,
+        right: V,
+        shape: tuple[Number, Number],
+    ) -> V:
+        """All states of `state = step(state, left[:, k], right[:, k])`, in fp32.
+
+        `left` and `right` are of `shape`; `initial` is a number or a column of its rows.
+        """
+        ...
+
     def contract(self, stationary: V, moving: V) -> V:
         """[K, M] and [K, N] to [M, N], sums in fp32."""
         ...

@@ -7,7 +7,7 @@ rules give, `Bounded` the real value with an error bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -296,6 +296,25 @@ class _Runner(Generic[V]):
         kept = tuple(1 if k in axes else n for k, n in enumerate(self.domain.shape(value)))
         total = self.domain.reduce(operator, value, tuple(axes), dtype, self.order)
         return self.domain.reshape(total, kept)
+
+    def scan(
+        self,
+        step: Callable[[V, V, V], V],
+        initial: V,
+        left: V,
+        right: V,
+        shape: tuple[Number, Number],
+    ) -> V:
+        rows, length = (int(n.value) for n in shape)
+        states = self.domain.constant(0.0, DType.FLOAT32, (rows * length,))
+        state = self.domain.broadcast(initial, (rows, 1))
+        column = length * np.arange(rows)[:, None]
+        for k in range(length):
+            self.meter.step((1 + rows // 1024) * self.domain.effort)
+            here = column + k
+            state = step(state, self.domain.take(left, here), self.domain.take(right, here))
+            self.domain.put(states, here, state)
+        return self.domain.reshape(states, (rows, length))
 
     def contract(self, stationary: V, moving: V) -> V:
         left, right = (

@@ -19,7 +19,7 @@ from migrate.nki.calls import bind
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Assertion, Event, Frame, Instruction, ModuleScope, Run
 from migrate.nki.operations import MAX_NESTING
-from migrate.nki.parse import Kernel, Module, span_of
+from migrate.nki.parse import Kernel, Module
 from migrate.nki.statements import Compiler
 from migrate.nki.symbols import Number, Origin, constant
 from migrate.nki.syntax import bound_names, own_statements
@@ -33,6 +33,7 @@ from migrate.nki.values import (
     Unknown,
     View,
 )
+from migrate.python_text import span_of
 from migrate.source import SourceError, Span
 
 

@@ -273,7 +273,9 @@ def binary(sign: str, left: Number, right: Number, origin: Origin | None = None)
     """`left sign right` by Python's rules.  Raises `ArithmeticFault`."""
     try:
         value = _checked(_BINARY[sign](left.value, right.value))
-    except (ZeroDivisionError, OverflowError, ValueError) as error:
+    except OverflowError:
+        raise ArithmeticFault("a float is too large") from None
+    except (ZeroDivisionError, ValueError) as error:
         raise ArithmeticFault(str(error)) from None
     return Number(value, sign, (left, right), origin)
 
