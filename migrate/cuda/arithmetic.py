@@ -12,6 +12,7 @@ import numpy as np
 
 from migrate.budget import Meter
 from migrate.cuda.intrinsics import IntrinsicEntry
+from migrate.cuda.memory import as_bits, from_bits, regrouped
 from migrate.cuda.runtime import (
     Array,
     Event,
@@ -20,9 +21,20 @@ from migrate.cuda.runtime import (
     Mask,
     Raw,
     Ref,
+    Refs,
     Unsupported,
 )
-from migrate.cuda.types import Pointer, Scalar, Type, Vector
+from migrate.cuda.types import Array as ArrayType
+from migrate.cuda.types import (
+    Pointer,
+    Routine,
+    Scalar,
+    Struct,
+    Type,
+    Vector,
+    all_parts,
+    part_types,
+)
 from migrate.numerics.casts import Rule
 from migrate.numerics.domain import Domain, OperatorError, ulps
 from migrate.numerics.dtypes import DType
@@ -87,41 +99,88 @@ class Arithmetic:
         if isinstance(value, Raw):
             return Raw(value.scalar, tuple(self.spread(p, value.scalar) for p in value.parts))
         match kind:
-            case Vector(element=element):
-                return tuple(self.spread(part, element) for part in value)
+            case Vector() | Struct() | ArrayType() if isinstance(value, tuple):
+                kinds = part_types(kind)
+                return tuple(self.spread(p, k) for p, k in zip(value, kinds, strict=True))
             case Scalar(is_float=True):
                 if self.domain.shape(value) == shape:
                     return value
                 return self.domain.broadcast(value, shape)
+            case Pointer() if isinstance(value, Refs):
+                return value
             case Pointer():
                 return Ref(value.buffer, np.broadcast_to(value.offset, shape))
             case _:
                 return np.broadcast_to(value, shape)
 
+    def opened(self, value: Any, kind: Type, span: Span) -> Any:
+        """A value of its own type where memory gave what it really holds."""
+        if not isinstance(value, Raw):
+            return value
+        if value.scalar == kind and len(value.parts) == 1:
+            return value.parts[0]
+        words = [as_bits(part, value.scalar, self.domain) for part in value.parts]
+        return self._leaf(words, value.scalar.size, kind, 0, span)
+
+    def _leaf(self, words: list[Array], size: int, kind: Type, at: int, span: Span) -> Any:
+        match kind:
+            case Scalar():
+                grouped = regrouped(words, size, kind.size)
+                if at % kind.size or at // kind.size >= len(grouped):
+                    raise self.unsupported(f"memory that is not aligned for {kind}", span)
+                return from_bits(np.asarray(grouped[at // kind.size]), kind, self.domain)
+            case Vector() | Struct() | ArrayType():
+                return tuple(
+                    self._leaf(words, size, part.type, at + part.offset, span)
+                    for part in all_parts(kind)
+                )
+            case _:
+                raise self.unsupported(f"bits read as {kind}", span)
+
     def select(self, mask: Array, then: Any, otherwise: Any, kind: Type, span: Span) -> Any:
         """`then` where the mask holds."""
-        if isinstance(then, Raw) or isinstance(otherwise, Raw):
-            return self._select_raw(mask, then, otherwise, span)
+        if isinstance(then, Raw) and isinstance(otherwise, Raw):
+            if then.scalar == otherwise.scalar and len(then.parts) == len(otherwise.parts):
+                return self._select_raw(mask, then, otherwise, span)
+        then, otherwise = self.opened(then, kind, span), self.opened(otherwise, kind, span)
         match kind:
-            case Vector(element=element):
+            case Vector() | Struct() | ArrayType():
                 return tuple(
-                    self.select(mask, a, b, element, span)
-                    for a, b in zip(then, otherwise, strict=True)
+                    self.select(mask, a, b, part, span)
+                    for a, b, part in zip(then, otherwise, part_types(kind), strict=True)
                 )
             case Pointer():
-                if then.buffer is otherwise.buffer:
-                    return Ref(then.buffer, np.where(mask, then.offset, otherwise.offset))
-                raise self.unsupported("a pointer into different arrays in different threads", span)
+                return self._select_pointer(mask, then, otherwise)
             case Scalar(is_float=True):
                 return self.domain.select(mask, then, otherwise)
             case _:
                 return np.where(mask, then, otherwise)
 
-    def _select_raw(self, mask: Array, then: Any, otherwise: Any, span: Span) -> Raw:
-        if not (isinstance(then, Raw) and isinstance(otherwise, Raw)):
-            raise self.unsupported("memory of another type mixed with values", span)
-        if then.scalar != otherwise.scalar or len(then.parts) != len(otherwise.parts):
-            raise self.unsupported("memory of several types in one variable", span)
+    def _select_pointer(self, mask: Array, then: Any, otherwise: Any) -> Any:
+        if isinstance(then, Ref) and isinstance(otherwise, Ref):
+            if then.buffer is otherwise.buffer:
+                return Ref(then.buffer, np.where(mask, then.offset, otherwise.offset))
+        shape = (self.lanes.total,)
+        chosen = np.broadcast_to(mask, shape)
+        found: list[tuple[Mask, Ref]] = []
+        for value, lanes in ((then, chosen), (otherwise, ~chosen)):
+            parts = value.parts if isinstance(value, Refs) else ((lanes, value),)
+            for where, part in parts:
+                here = where & lanes
+                if not here.any():
+                    continue
+                known = next((n for n, (_, r) in enumerate(found) if r.buffer is part.buffer), None)
+                if known is None:
+                    found.append((here, part))
+                    continue
+                before, ref = found[known]
+                offset = np.where(here, part.offset, ref.offset)
+                found[known] = (before | here, Ref(part.buffer, offset))
+        if not found:
+            return then
+        return found[0][1] if len(found) == 1 else Refs(tuple(found))
+
+    def _select_raw(self, mask: Array, then: Raw, otherwise: Raw, span: Span) -> Raw:
         pairs = zip(then.parts, otherwise.parts, strict=True)
         return Raw(then.scalar, tuple(self.select(mask, a, b, then.scalar, span) for a, b in pairs))
 
@@ -159,27 +218,30 @@ class Arithmetic:
         """
         if unsure is None or isinstance(new, Raw):
             return self.select(real, new, old, kind, span)
+        old = self.opened(old, kind, span)
         match kind:
-            case Vector(element=element):
-                pairs = zip(new, old, strict=True)
-                return tuple(self.chosen(real, unsure, a, b, element, span) for a, b in pairs)
+            case Vector() | Struct() | ArrayType():
+                triples = zip(new, old, part_types(kind), strict=True)
+                return tuple(self.chosen(real, unsure, a, b, p, span) for a, b, p in triples)
             case Scalar(is_float=True):
                 which = self.domain.mark(self.domain.from_array(real, DType.BOOL), unsure)
                 return self.domain.select(which, new, old)
             case _:
                 return self.select(real, new, old, kind, span)
 
-    def cast(self, value: Any, frm: Type, to: Type) -> Any:
-        if isinstance(value, Raw):
-            return value
+    def cast(self, value: Any, frm: Type, to: Type, span: Span) -> Any:
         match frm, to:
             case Scalar(), Scalar():
                 if frm.dtype is to.dtype:
                     return value
+                value = self.opened(value, frm, span)
                 if to.is_bool:
                     return self.domain.truth(value)[0] if frm.is_float else value != 0
                 if frm.is_float and to.is_float:
-                    return self.domain.cast(value, to.dtype, Rule.CUDA)
+                    # PTX has one conversion to tf32, cvt.rna.
+                    away = to.dtype is DType.TFLOAT32
+                    rule = Rule.NEAREST_AWAY if away else Rule.CUDA
+                    return self.domain.cast(value, to.dtype, rule)
                 if frm.is_float:
                     converted = self.domain.cast(value, to.dtype, Rule.CUDA)
                     return np.asarray(self.domain.to_array(converted)).astype(to.dtype.numpy)
@@ -187,14 +249,22 @@ class Arithmetic:
                     whole = self.domain.from_array(np.asarray(value), frm.dtype)
                     return self.domain.cast(whole, to.dtype, Rule.CUDA)
                 return np.asarray(value).astype(to.dtype.numpy)
-            case Pointer(), Scalar():
-                return np.asarray(value.buffer is not None)
-            case Scalar(), Pointer():
-                return Ref(None, np.asarray(0, dtype=np.int64))
+            case Pointer(), Scalar(is_bool=True):
+                return self.not_null(value)
             case _:
                 return value
 
-    def unary(self, name: str, value: Any, kind: Scalar) -> Any:
+    def not_null(self, value: Ref | Refs) -> Array:
+        """Where a pointer points to something."""
+        if isinstance(value, Ref):
+            return np.asarray(value.buffer is not None)
+        whole = np.zeros(self.lanes.total, dtype=np.bool_)
+        for where, part in value.parts:
+            whole |= where & (part.buffer is not None)
+        return whole
+
+    def unary(self, name: str, value: Any, kind: Scalar, span: Span) -> Any:
+        value = self.opened(value, kind, span)
         if kind.is_float:
             return self.domain.apply(name, (value,), kind.dtype)
         if name == "logical_not":
@@ -203,6 +273,7 @@ class Arithmetic:
 
     def binary(self, name: str, left: Any, right: Any, kind: Scalar, mask: Mask, span: Span) -> Any:
         """An arithmetic operator in `kind`, the type of both operands."""
+        left, right = self.opened(left, kind, span), self.opened(right, kind, span)
         if kind.is_float:
             return self.domain.apply(name, (left, right), kind.dtype)
         if name in ("divide", "fmod"):
@@ -215,14 +286,20 @@ class Arithmetic:
             right = right.astype(left.dtype) if right.dtype != left.dtype else right
         return np.asarray(_integer(name)(left, right)).astype(kind.dtype.numpy, copy=False)
 
-    def compare(self, name: str, left: Any, right: Any, kind: Scalar) -> tuple[Array, Mask | None]:
+    def compare(
+        self, name: str, left: Any, right: Any, kind: Scalar, span: Span
+    ) -> tuple[Array, Mask | None]:
         """Where the comparison holds, and where that is within the error bound."""
+        left, right = self.opened(left, kind, span), self.opened(right, kind, span)
         if kind.is_float:
             return self.domain.compare(name, left, right)
         return np.asarray(_integer(name)(left, right)), None
 
-    def intrinsic(self, entry: IntrinsicEntry, values: tuple[Any, ...], kind: Scalar) -> Any:
+    def intrinsic(
+        self, entry: IntrinsicEntry, values: tuple[Any, ...], kind: Scalar, span: Span
+    ) -> Any:
         assert entry.operator is not None
+        values = tuple(self.opened(value, kind, span) for value in values)
         if not kind.is_float:
             return np.asarray(_integer(entry.operator)(*values)).astype(
                 kind.dtype.numpy, copy=False
@@ -236,10 +313,12 @@ class Arithmetic:
         match kind:
             case Scalar():
                 return self.constant(0, kind)
-            case Vector(element=element, lanes=lanes):
-                return (self.constant(0, element),) * lanes
+            case Vector() | Struct() | ArrayType():
+                return tuple(self.nothing(part, span) for part in part_types(kind))
             case Pointer():
                 return Ref(None, np.asarray(0, dtype=np.int64))
+            case Routine():
+                return np.asarray(0)
             case _:
                 raise self.unsupported(f"a value of {kind}", span)
 

@@ -8,7 +8,7 @@ An expression's `type` is the type of its value.  A place (something that can be
 is a `Name`, an `Element`, or a `Component` of one.
 
     statement  = Declare | Evaluate | Block | If | Loop | Switch | Break | Continue | Return
-               | Barrier | Opaque
+               | Barrier | WarpContract | AsyncCopy | AsyncGroup | Assert | Opaque
     expression = Literal | Name | Builtin | Unary | Binary | Logical | Conditional | Comma
                | Assign | Step | Cast | Element | Address | Component | MakeVector
                | Intrinsic | Call | Atomic | Shuffle | OpaqueExpression
@@ -21,7 +21,7 @@ from typing import Literal as OneOf
 import msgspec
 
 from migrate.cuda.intrinsics import AtomicEntry, IntrinsicEntry, ShuffleEntry
-from migrate.cuda.types import Pointer, Scalar, Type, Vector
+from migrate.cuda.types import Pointer, Scalar, Type
 from migrate.source import Span
 
 COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
@@ -156,17 +156,22 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class Component(msgspec.Struct, frozen=True):
-    """One component of a vector value or place."""
+    """One component of a vector, or one member of a struct: a value or a place.
+
+    `index` counts the components, or the members in `Struct.members`.
+    """
 
     base: Expression
     index: int
-    type: Scalar
+    type: Type
     span: Span
 
 
 class MakeVector(msgspec.Struct, frozen=True):
+    """A vector of its components, a struct of its members, an array of its elements."""
+
     parts: tuple[Expression, ...]
-    type: Vector
+    type: Type
     span: Span
 
 
@@ -199,14 +204,17 @@ class Atomic(msgspec.Struct, frozen=True):
 
 
 class Shuffle(msgspec.Struct, frozen=True):
-    """An exchange or a vote within a warp (or a `width`-lane part of one)."""
+    """An exchange or a vote within a warp (or a `width`-lane part of one).
+
+    What is exchanged may be a pointer: matrix loads read at addresses of other lanes.
+    """
 
     entry: ShuffleEntry
     participants: Expression
     value: Expression
     lane: Expression | None
     width: Expression | None
-    type: Scalar
+    type: Scalar | Pointer
     span: Span
 
 
@@ -316,9 +324,65 @@ class Return(msgspec.Struct, frozen=True):
 
 
 class Barrier(msgspec.Struct, frozen=True):
-    """`block`: `__syncthreads`; `warp`: `__syncwarp`; `fence`: a memory fence alone."""
+    """`block`: `__syncthreads`; `warp`: `__syncwarp`; `grid`: of a cooperative launch;
+    `fence`: a memory fence alone."""
 
-    scope: OneOf["block", "warp", "fence"]
+    scope: OneOf["grid", "block", "warp", "fence"]
+    span: Span
+
+
+class WarpContract(msgspec.Struct, frozen=True):
+    """`d = a b + c` by the threads of a warp together, each matrix spread over their registers.
+
+    `shape` is (m, n, k): `a` has m rows and k columns, `b` k and n, `c` and `d` m and n.  A tuple
+    of registers holds a lane's elements in the order of `cuda.library.layout.layout(role, shape,
+    element)`, which says which element of the matrix each is.  A register is one element, or a
+    vector or an integer of as many as fit in it.  `d` are places; its registers may be those of
+    `c`.  `element` is the type of the elements of `a` and `b`, `accumulator` that of `c`, `result`
+    that of `d`.  `precision` is `tf32` where floats lose their low 13 bits.  Nothing is said of the
+    order of the sum.
+    """
+
+    d: tuple[Expression, ...]
+    a: tuple[Expression, ...]
+    b: tuple[Expression, ...]
+    c: tuple[Expression, ...]
+    shape: tuple[int, int, int]
+    element: Scalar
+    accumulator: Scalar
+    result: Scalar
+    precision: str
+    span: Span
+
+
+class AsyncCopy(msgspec.Struct, frozen=True):
+    """A copy into shared memory that is there after a wait for its group.
+
+    `body` copies (at once: no program can tell that it may rely on); `target` points to what
+    it writes, `bytes` long.
+    """
+
+    body: Block
+    target: Expression
+    bytes: int
+    span: Span
+
+
+class AsyncGroup(msgspec.Struct, frozen=True):
+    """`commit`: the copies since the last one are a group.  `wait`: all groups of the thread but
+    the `pending` newest are there; with `all`, copies of no group too."""
+
+    action: OneOf["commit", "wait"]
+    pending: int
+    all: bool
+    span: Span
+
+
+class Assert(msgspec.Struct, frozen=True):
+    """`assert(condition)`: a run reports where it fails; it computes nothing."""
+
+    condition: Expression
+    text: str
     span: Span
 
 
@@ -332,7 +396,21 @@ class Opaque(msgspec.Struct, frozen=True):
 
 
 Statement = (
-    Declare | Evaluate | Block | If | Loop | Switch | Break | Continue | Return | Barrier | Opaque
+    Declare
+    | Evaluate
+    | Block
+    | If
+    | Loop
+    | Switch
+    | Break
+    | Continue
+    | Return
+    | Barrier
+    | WarpContract
+    | AsyncCopy
+    | AsyncGroup
+    | Assert
+    | Opaque
 )
 
 
@@ -340,6 +418,8 @@ class Function(msgspec.Struct, frozen=True):
     """One device function or kernel with its template parameters replaced.
 
     `globals_used` are the file's `__constant__` and `__device__` variables it names.
+    `variables` is above every id of a variable.  `initials` are the values that the file
+    gives to some of the globals, by name, in memory order.
     """
 
     name: str
@@ -352,3 +432,5 @@ class Function(msgspec.Struct, frozen=True):
     globals_used: tuple[Variable, ...] = ()
     launch_bounds: tuple[int, ...] = ()
     issues: tuple[OpaqueExpression | Opaque, ...] = ()
+    variables: int = 0
+    initials: tuple[tuple[str, tuple[int | float | bool, ...]], ...] = ()

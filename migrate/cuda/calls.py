@@ -6,16 +6,18 @@ from collections.abc import Callable, Sequence
 
 from tree_sitter import Node
 
+from migrate.cuda import objects
 from migrate.cuda.ast import (
+    Address,
     Assign,
     Atomic,
-    Call,
+    Cast,
+    Comma,
     Element,
     Expression,
     Intrinsic,
     Literal,
     MakeVector,
-    OpaqueExpression,
     Shuffle,
 )
 from migrate.cuda.conversions import convert, decay
@@ -26,20 +28,29 @@ from migrate.cuda.intrinsics import (
     LOADS,
     SHUFFLES,
     STORES,
+    WARP_REDUCTIONS,
     IntrinsicEntry,
     ShuffleEntry,
 )
-from migrate.cuda.scope import Scope
+from migrate.cuda.library.build import by_component
+from migrate.cuda.scope import BRACES, Binding, Callee, Scope, not_understood
+from migrate.cuda.special import special
 from migrate.cuda.types import (
+    BFLOAT16,
     BOOL,
     DOUBLE,
     FLOAT,
+    HALF,
     INT,
+    LONG_LONG,
     NAMED,
+    SHORT,
     UNSIGNED,
+    UNSIGNED_SHORT,
     VOID,
     Pointer,
     Scalar,
+    Struct,
     Type,
     Unknown,
     Vector,
@@ -49,7 +60,7 @@ from migrate.cuda.types import (
 
 def call(
     name: str,
-    template: Sequence[Type | int | float | bool],
+    template: Sequence[Binding],
     arguments: list[Expression],
     node: Node,
     scope: Scope,
@@ -58,13 +69,20 @@ def call(
 
     A device function of the file hides an intrinsic of the same name, as it would for nvcc.
     """
-    unclear = next((value for value in arguments if isinstance(value.type, Unknown)), None)
+    unclear = next((value for value in arguments if not_understood(value)), None)
     if name in scope.program.functions:
-        return _device_function(name, template, arguments, node, scope)
+        callee = Callee(name, template)
+        # `max(Pair, Pair)` of the file stands beside CUDA's own `max`.
+        beside = not template and known(name) and unclear is None
+        if not beside or scope.resolver.accepts(callee, arguments, scope):
+            return scope.resolver.invoke(callee, arguments, node, scope)
     if unclear is not None:
-        return unclear
+        return scope.unclear(node, unclear)
+    if any(value.type == BRACES for value in arguments):
+        return scope.opaque(node, f"braces as an argument of {name} are not understood")
+    arguments = [objects.as_scalar(value, None, node, scope) for value in arguments]
     if name in ELEMENTWISE:
-        return _elementwise(ELEMENTWISE[name], arguments, node, scope)
+        return elementwise(ELEMENTWISE[name], arguments, node, scope)
     if name in ATOMICS:
         return _atomic(name, arguments, node, scope)
     if name in SHUFFLES:
@@ -77,11 +95,23 @@ def call(
         kind = NAMED[name[5:]]
         if isinstance(kind, Vector):
             return vector(kind, arguments, node, scope)
+    if name in _BITS and len(arguments) == 1:
+        kind, to = _BITS[name]
+        return bits_as(convert(arguments[0], kind), to, node, scope)
     if name in _SPECIAL:
         return _SPECIAL[name](arguments, node, scope)
+    found = special(name, arguments, node, scope)
+    if found is not None:
+        return found
     if name in BARRIERS:
         return scope.opaque(node, f"{name} is used inside an expression", VOID)
     return scope.opaque(node, f"{name} is neither defined in this file nor known")
+
+
+def known(name: str) -> bool:
+    """Whether CUDA itself has a function of this name."""
+    made = name.startswith("make_") and isinstance(NAMED.get(name[5:]), Vector)
+    return made or any(name in table for table in (ELEMENTWISE, ATOMICS, SHUFFLES, LOADS, STORES))
 
 
 def vector(kind: Vector, arguments: list[Expression], node: Node, scope: Scope) -> Expression:
@@ -97,7 +127,7 @@ def vector(kind: Vector, arguments: list[Expression], node: Node, scope: Scope) 
     return MakeVector(tuple(parts), kind, scope.span(node))
 
 
-def _elementwise(
+def elementwise(
     entry: IntrinsicEntry, arguments: list[Expression], node: Node, scope: Scope
 ) -> Expression:
     if len(arguments) != entry.arity:
@@ -170,7 +200,10 @@ def _atomic(name: str, arguments: list[Expression], node: Node, scope: Scope) ->
     kind = _pointee(pointer) if pointer is not None else None
     if pointer is None or len(arguments) != 1 + entry.arguments or not isinstance(kind, Scalar):
         return scope.opaque(node, f"{name} of these arguments is not understood")
-    values = tuple(convert(value, kind) for value in arguments[1:])
+    values = tuple(objects.fitted(value, kind, node, scope) for value in arguments[1:])
+    unclear = next((value for value in values if isinstance(value.type, Unknown)), None)
+    if unclear is not None:
+        return unclear
     return Atomic(entry, pointer, values, kind, scope.span(node))
 
 
@@ -187,8 +220,22 @@ def _shuffle(
     if not limits[0] <= len(rest) <= limits[1]:
         return scope.opaque(node, f"{entry.name} does not take {len(arguments)} arguments")
     value = rest[0]
+    if isinstance(value.type, Vector | Struct) and exchange:
+        first = participants
+
+        def part(given: Sequence[Expression]) -> Expression:
+            return _shuffle(entry, [first, *given], node, scope)
+
+        return by_component(entry.name, rest, part, value.type, span)
     if not isinstance(value.type, Scalar):
         return scope.opaque(node, f"{entry.name} of {value.type} is not understood")
+    if entry.kind == "match":
+        return Shuffle(entry, participants, value, None, None, UNSIGNED, span)
+    if entry.kind in WARP_REDUCTIONS:
+        if not value.type.is_integer:
+            return scope.opaque(node, f"{entry.name} of {value.type} is not understood")
+        kind = UNSIGNED if value.type.is_unsigned or entry.kind.startswith("bitwise") else INT
+        return Shuffle(entry, participants, convert(value, kind), None, None, kind, span)
     if entry.kind in ("any", "all", "ballot"):
         kind = UNSIGNED if entry.kind == "ballot" else INT
         return Shuffle(entry, participants, convert(value, BOOL), None, None, kind, span)
@@ -197,26 +244,17 @@ def _shuffle(
     return Shuffle(entry, participants, value, lane, width, value.type, span)
 
 
-def _device_function(
-    name: str,
-    template: Sequence[Type | int | float | bool],
-    arguments: list[Expression],
-    node: Node,
-    scope: Scope,
-) -> Expression:
-    function = scope.instantiate(name, template, arguments)
-    if isinstance(function, str):
-        return scope.opaque(node, function)
-    values: list[Expression] = []
-    for parameter, value in zip(function.parameters, arguments, strict=False):
-        if parameter.storage == "reference":
-            values.append(value)
-            continue
-        converted = convert(value, parameter.type)
-        if isinstance(converted, OpaqueExpression) and converted not in scope.issues:
-            return scope.opaque(node, converted.reason, function.result)
-        values.append(converted)
-    return Call(function, tuple(values), function.result, scope.span(node))
+def bits_as(value: Expression, to: Type, node: Node, scope: Scope) -> Expression:
+    """The bits of a value as another type of the same size (`std::bit_cast`)."""
+    if isinstance(value.type, Unknown):
+        return value
+    if isinstance(to, Unknown) or value.type.size != to.size:
+        return scope.opaque(node, f"the bits of {value.type} as {to} are not understood", to)
+    place, setting = objects.stored(value, scope)
+    span = scope.span(node)
+    pointer = Cast(Address(place, Pointer(value.type), span), Pointer(to), span)
+    seen: Expression = Element(pointer, Literal(0, INT, span), to, span)
+    return seen if setting is None else Comma(setting, seen, to, span)
 
 
 def _nothing(_arguments: list[Expression], node: Node, scope: Scope) -> Expression:
@@ -233,6 +271,24 @@ def _multiply24(arguments: list[Expression], node: Node, scope: Scope) -> Expres
     left, right = (convert(value, INT) for value in arguments)
     return Binary("multiply", left, right, INT, scope.span(node))
 
+
+# CUDA Math API, "Type Casting Intrinsics": the bits of one type as another.
+_BITS: dict[str, tuple[Scalar, Scalar]] = {
+    "__float_as_int": (FLOAT, INT),
+    "__float_as_uint": (FLOAT, UNSIGNED),
+    "__int_as_float": (INT, FLOAT),
+    "__uint_as_float": (UNSIGNED, FLOAT),
+    "__double_as_longlong": (DOUBLE, LONG_LONG),
+    "__longlong_as_double": (LONG_LONG, DOUBLE),
+    "__half_as_short": (HALF, SHORT),
+    "__half_as_ushort": (HALF, UNSIGNED_SHORT),
+    "__short_as_half": (SHORT, HALF),
+    "__ushort_as_half": (UNSIGNED_SHORT, HALF),
+    "__bfloat16_as_short": (BFLOAT16, SHORT),
+    "__bfloat16_as_ushort": (BFLOAT16, UNSIGNED_SHORT),
+    "__short_as_bfloat16": (SHORT, BFLOAT16),
+    "__ushort_as_bfloat16": (UNSIGNED_SHORT, BFLOAT16),
+}
 
 _SPECIAL: dict[str, Callable[[list[Expression], Node, Scope], Expression]] = {
     "assert": _nothing,

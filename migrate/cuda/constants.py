@@ -1,4 +1,4 @@
-"""Conditions of `#if`, evaluated as C constant expressions."""
+"""Conditions of `#if`, evaluated as C constant expressions ([cpp.cond])."""
 
 from __future__ import annotations
 
@@ -6,7 +6,31 @@ from migrate.cuda.macros import Allowance, Table, expand
 from migrate.cuda.tokens import Token
 
 MAX_TOKENS = 400
-_MAX_DEPTH = 60
+_MAX_DEPTH = 200
+
+Number = int | float
+
+# Binary operators by how closely they bind.
+_LEVELS: dict[str, int] = {
+    operator: level
+    for level, operators in enumerate(
+        (
+            ("||",),
+            ("&&",),
+            ("|",),
+            ("^",),
+            ("&",),
+            ("==", "!="),
+            ("<", "<=", ">", ">="),
+            ("<<", ">>"),
+            ("+", "-"),
+            ("*", "/", "%"),
+        )
+    )
+    for operator in operators
+}
+_PAIRS = frozenset({"||", "&&", "==", "!=", "<=", ">=", "<<", ">>"})
+_WORDS = {b"and": "&&", b"or": "||", b"not": "!", b"true": "1"}
 
 
 def evaluate_condition(line: list[Token], table: Table, allowance: Allowance) -> bool:
@@ -15,35 +39,10 @@ def evaluate_condition(line: list[Token], table: Table, allowance: Allowance) ->
     Names that are no macros are 0, as the language says; so is a line that is no constant
     expression, and one longer than `MAX_TOKENS`.  Raises `TooLarge`.
     """
-    resolved = _resolve_defined(line, table)
-    expanded = expand(resolved, table, allowance)
+    expanded = expand(_resolve_defined(line, table), table, allowance)
     if not expanded or len(expanded) > MAX_TOKENS:
         return False
-    words = [_word(token) for token in expanded]
-    if len(words) == 1:
-        return _number(words[0]) not in (None, 0)
-    # Operators come as single characters: only what was apart may be set apart.
-    text = "".join(
-        f" {word}" if token.spaced or token.kind in ("name", "number") else word
-        for word, token in zip(words, expanded, strict=True)
-    )
-    return bool(evaluate_expression(text))
-
-
-def evaluate_expression(text: str) -> int | float | None:
-    """The value of a C constant expression in numbers; `None` where it is none."""
-    if text.count("(") > _MAX_DEPTH:
-        return None
-    from pycparser import c_ast, c_parser
-
-    try:
-        tree = c_parser.CParser().parse(f"int v = ({text});")
-    except (c_parser.ParseError, AssertionError, RecursionError):
-        return None
-    declared = tree.ext[0]
-    if len(tree.ext) != 1 or not isinstance(declared, c_ast.Decl):
-        return None
-    return _value(declared.init, 0)
+    return bool(_evaluate(_words(expanded)))
 
 
 def _resolve_defined(line: list[Token], table: Table) -> list[Token]:
@@ -70,15 +69,27 @@ def _resolve_defined(line: list[Token], table: Table) -> list[Token]:
     return out
 
 
-def _word(token: Token) -> str:
-    if token.kind == "name":
-        return "1" if token.text == b"true" else "0"
-    if token.kind == "number":
-        return token.text.decode("ascii", "replace").replace("'", "")
-    return token.text.decode("ascii", "replace")
+def _words(line: list[Token]) -> list[str | Number | None]:
+    """Operators as text, everything else as its value."""
+    out: list[str | Number | None] = []
+    for token in line:
+        text = token.text.decode("ascii", "replace")
+        if token.kind == "name":
+            word = _WORDS.get(token.text)
+            out.append((1 if word == "1" else word) if word is not None else 0)
+        elif token.kind == "number":
+            out.append(_number(text.replace("'", "")))
+        elif token.kind == "string":
+            out.append(ord(text[1]) if len(text) == 3 and text[0] == "'" else None)
+        elif out and not token.spaced and f"{out[-1]}{text}" in _PAIRS:
+            # Operators come as single characters: only what was apart stays apart.
+            out[-1] = f"{out[-1]}{text}"
+        else:
+            out.append(text)
+    return out
 
 
-def _number(text: str) -> int | float | None:
+def _number(text: str) -> Number | None:
     plain = text.rstrip("uUlLzZ")
     try:
         if len(plain) > 1 and plain[0] == "0" and plain[1:].isdigit():
@@ -92,35 +103,96 @@ def _number(text: str) -> int | float | None:
         return None
 
 
-def _value(node: object, depth: int) -> int | float | None:
-    from pycparser import c_ast
+class _NoConstant(Exception):
+    pass
 
-    if depth > _MAX_DEPTH:
+
+def _evaluate(words: list[str | Number | None]) -> Number:
+    reader = _Reader(words)
+    try:
+        value = reader.ternary(0)
+    except (_NoConstant, OverflowError):
+        return 0
+    return value if reader.position == len(words) else 0
+
+
+class _Reader:
+    """Precedence climbing; what is not evaluated (`0 && 1 / 0`) may be anything."""
+
+    def __init__(self, words: list[str | Number | None]) -> None:
+        self.words = words
+        self.position = 0
+
+    def peek(self) -> str | Number | None:
+        return self.words[self.position] if self.position < len(self.words) else None
+
+    def take(self, expected: str) -> None:
+        if self.peek() != expected:
+            raise _NoConstant
+        self.position += 1
+
+    def ternary(self, depth: int) -> Number:
+        if depth > _MAX_DEPTH:
+            raise _NoConstant
+        condition = self.binary(0, depth + 1)
+        if self.peek() != "?":
+            return _value(condition)
+        self.position += 1
+        then = self._branch(depth)
+        self.take(":")
+        otherwise = self._branch(depth)
+        return _value(then if _value(condition) else otherwise)
+
+    def _branch(self, depth: int) -> Number | None:
+        return self.ternary(depth + 1)
+
+    def binary(self, level: int, depth: int) -> Number | None:
+        left = self.unary(depth)
+        while True:
+            operator = self.peek()
+            binds = _LEVELS.get(operator) if isinstance(operator, str) else None
+            if binds is None or binds < level or not isinstance(operator, str):
+                return left
+            self.position += 1
+            right = self.binary(binds + 1, depth + 1) if depth <= _MAX_DEPTH else None
+            left = _combined(operator, left, right)
+
+    def unary(self, depth: int) -> Number | None:
+        if depth > _MAX_DEPTH:
+            raise _NoConstant
+        word = self.peek()
+        self.position += 1
+        match word:
+            case "(":
+                value = self.ternary(depth + 1)
+                self.take(")")
+                return value
+            case "-" | "+" | "!" | "~":
+                operand = self.unary(depth + 1)
+                return None if operand is None else _unary(word, operand)
+            case int() | float():
+                return word
+            case _:
+                raise _NoConstant
+
+
+def _value(value: Number | None) -> Number:
+    if value is None:
+        raise _NoConstant
+    return value
+
+
+def _combined(operator: str, left: Number | None, right: Number | None) -> Number | None:
+    if operator == "&&" and left is not None and not left:
+        return 0
+    if operator == "||" and left:
+        return 1
+    if left is None or right is None:
         return None
-    match node:
-        case c_ast.Constant():
-            return _number(node.value)
-        case c_ast.UnaryOp():
-            operand = _value(node.expr, depth + 1)
-            return None if operand is None else _unary(node.op, operand)
-        case c_ast.BinaryOp():
-            left = _value(node.left, depth + 1)
-            if left is None or (node.op == "&&" and not left):
-                return None if left is None else 0
-            if node.op == "||" and left:
-                return 1
-            right = _value(node.right, depth + 1)
-            return None if right is None else _binary(node.op, left, right)
-        case c_ast.TernaryOp():
-            condition = _value(node.cond, depth + 1)
-            if condition is None:
-                return None
-            return _value(node.iftrue if condition else node.iffalse, depth + 1)
-        case _:
-            return None
+    return _binary(operator, left, right)
 
 
-def _unary(operator: str, operand: int | float) -> int | float | None:
+def _unary(operator: str, operand: Number) -> Number | None:
     match operator:
         case "-":
             return -operand
@@ -128,13 +200,11 @@ def _unary(operator: str, operand: int | float) -> int | float | None:
             return operand
         case "!":
             return int(not operand)
-        case "~":
-            return ~operand if isinstance(operand, int) else None
         case _:
-            return None
+            return ~operand if isinstance(operand, int) else None
 
 
-def _binary(operator: str, left: int | float, right: int | float) -> int | float | None:
+def _binary(operator: str, left: Number, right: Number) -> Number | None:
     match operator:
         case "+":
             return left + right
@@ -162,7 +232,7 @@ def _binary(operator: str, left: int | float, right: int | float) -> int | float
             return _integral(operator, left, right)
 
 
-def _integral(operator: str, left: int | float, right: int | float) -> int | float | None:
+def _integral(operator: str, left: Number, right: Number) -> Number | None:
     if not isinstance(left, int) or not isinstance(right, int):
         return left / right if operator == "/" and right else None
     match operator:
@@ -172,14 +242,12 @@ def _integral(operator: str, left: int | float, right: int | float) -> int | flo
             quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
             return quotient if operator == "/" else left - quotient * right
         case "<<":
-            return left << right if 0 <= right < 64 else None
+            return left << right if 0 <= right < 64 and abs(left) < 2**64 else None
         case ">>":
             return left >> right if 0 <= right < 64 else None
         case "&":
             return left & right
         case "|":
             return left | right
-        case "^":
-            return left ^ right
         case _:
-            return None
+            return left ^ right

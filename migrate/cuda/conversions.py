@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import get_args
+
 from migrate.cuda.ast import (
     Address,
+    Binary,
+    Builtin,
     Cast,
     Component,
+    Conditional,
     Element,
     Expression,
+    Intrinsic,
     Literal,
+    Logical,
+    MakeVector,
     Name,
     OpaqueExpression,
+    Unary,
 )
 from migrate.cuda.types import (
+    ADDRESS,
     BOOL,
     FLOAT,
+    FLOAT_REGISTER,
     INT,
     Array,
     Pointer,
@@ -24,6 +36,8 @@ from migrate.cuda.types import (
     Vector,
     common,
 )
+
+_PARTS = get_args(Expression)
 
 
 def convert(expression: Expression, to: Type, *, written: bool = False) -> Expression:
@@ -37,6 +51,8 @@ def convert(expression: Expression, to: Type, *, written: bool = False) -> Expre
     if kind == to or isinstance(kind, Unknown) or isinstance(to, Unknown):
         return expression
     match kind, to:
+        case Scalar(), Scalar() if FLOAT_REGISTER in (kind, to) and _bits(kind, to, expression):
+            return OpaqueExpression("", "the bits of a register", to, expression.span)
         case Scalar(), Scalar():
             if isinstance(expression, Literal) and not written:
                 exact = _literal(expression, to)
@@ -47,9 +63,20 @@ def convert(expression: Expression, to: Type, *, written: bool = False) -> Expre
             if kind.element == to.element:
                 return expression
             return Cast(expression, to, expression.span, written)
+        case (Pointer(), Scalar(is_integer=True)) if kind == ADDRESS and to.size >= 4:
+            # An address in shared memory stays what it points to, whatever holds it.
+            return expression
+        case (Scalar(is_integer=True), Vector()) if _is_zero(expression) and to.size == 4:
+            # A register of packed numbers is cleared.
+            zero = Literal(0, to.element, expression.span)
+            return MakeVector((zero,) * to.lanes, to, expression.span)
+        case (Scalar(is_integer=True), Vector()) if packed(expression, to) is not expression:
+            return packed(expression, to)
         case (Pointer(), Scalar(is_bool=True)):
             return Cast(expression, to, expression.span, written)
-        case (Scalar(is_integer=True), Pointer()) if isinstance(expression, Literal):
+        case (Scalar(is_integer=True), Pointer()) if written or isinstance(expression, Literal):
+            return Cast(expression, to, expression.span, written)
+        case (Pointer(), Scalar(is_integer=True)) if written:
             return Cast(expression, to, expression.span, written)
         case Vector(), Vector() if kind.element == to.element and kind.lanes == to.lanes:
             return Cast(expression, to, expression.span, written)
@@ -57,6 +84,29 @@ def convert(expression: Expression, to: Type, *, written: bool = False) -> Expre
             return OpaqueExpression(
                 "", f"a conversion from {kind} to {to} is not understood", to, expression.span
             )
+
+
+def packed(place: Expression, kind: Type) -> Expression:
+    """Memory that is named as a 32-bit integer, as the packed numbers that are moved there.
+
+    The registers of matrix instructions are declared as integers (`library.registers`).
+    """
+    if not (isinstance(kind, Vector) and kind.size == 4 and isinstance(place, Element)):
+        return place
+    have = place.type
+    if not (isinstance(have, Scalar) and have.is_integer and have.size == 4):
+        return place
+    base = Cast(decay(place.base), Pointer(kind), place.span, written=False)
+    return Element(base, place.index, kind, place.span)
+
+
+def _bits(kind: Scalar, to: Scalar, expression: Expression) -> bool:
+    """Whether a conversion to or from a register is one of its bits."""
+    return (kind.is_integer or to.is_integer) and not _is_zero(expression)
+
+
+def _is_zero(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and expression.value == 0
 
 
 def _literal(literal: Literal, to: Scalar) -> Literal | None:
@@ -106,6 +156,45 @@ def is_place(expression: Expression) -> bool:
             return False
 
 
+def pure(expression: Expression, depth: int = 0) -> bool:
+    """Whether evaluating the expression does nothing else, so that it may be done twice."""
+    if depth > 60:
+        return False
+    match expression:
+        case Literal() | Name() | Builtin():
+            return True
+        case Unary(operand=inner) | Cast(operand=inner):
+            return pure(inner, depth + 1)
+        case Address(place=inner) | Component(base=inner):
+            return pure(inner, depth + 1)
+        case Binary(left=left, right=right) | Logical(left=left, right=right):
+            return pure(left, depth + 1) and pure(right, depth + 1)
+        case Element(base=left, index=right):
+            return pure(left, depth + 1) and pure(right, depth + 1)
+        case Conditional(condition=condition_, then=then, otherwise=otherwise):
+            return all(pure(part, depth + 1) for part in (condition_, then, otherwise))
+        case MakeVector(parts=parts) | Intrinsic(arguments=parts):
+            return all(pure(part, depth + 1) for part in parts)
+        case _:
+            return False
+
+
+def small(expression: Expression, limit: int = 64) -> bool:
+    """Whether the expression has few parts, so that it may stand in several places."""
+    pending = [expression]
+    while pending:
+        limit -= 1
+        if limit < 0:
+            return False
+        here = pending.pop()
+        for name in here.__struct_fields__:
+            held = getattr(here, name)
+            for part in held if isinstance(held, tuple) else (held,):
+                if isinstance(part, _PARTS):
+                    pending.append(part)
+    return True
+
+
 def address(place: Expression) -> Expression | None:
     """`&place`; of `p[i]` it is `p + i`, of a variable its address; `None` for a value."""
     if not is_place(place):
@@ -113,6 +202,7 @@ def address(place: Expression) -> Expression | None:
     return Address(place, Pointer(place.type), place.span)
 
 
+@lru_cache(maxsize=4096)
 def number(text: str) -> tuple[int | float, Scalar] | None:
     """The value and type of a numeric literal (C++ [lex.icon], [lex.fcon])."""
     from migrate.cuda.types import (
@@ -125,6 +215,10 @@ def number(text: str) -> tuple[int | float, Scalar] | None:
     )
 
     plain = text.replace("'", "").lower()
+    if plain.startswith("-"):
+        # The parser takes the sign of some hexadecimal floats into the literal.
+        found = number(plain[1:])
+        return None if found is None else (-found[0], found[1])
     hexadecimal = plain.startswith("0x")
     if ("p" in plain) if hexadecimal else ("." in plain or "e" in plain):
         is_single = plain.endswith("f") and not (hexadecimal and "p" not in plain)

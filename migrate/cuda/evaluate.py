@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,49 +31,28 @@ from migrate.cuda.ast import (
     Shuffle,
     Step,
     Unary,
-    Variable,
 )
+from migrate.cuda.conversions import is_place
 from migrate.cuda.machine import Machine
-from migrate.cuda.runtime import Array, Frame, Mask, Raw, Ref, Slot
+from migrate.cuda.places import ComponentPlace, MemoryPlace, Place, Places, VariablePlace
+from migrate.cuda.runtime import Array, Frame, Mask, Ref, Refs
 from migrate.cuda.types import (
     BOOL,
+    UNSIGNED_LONG,
     VOID,
+    Member,
     Pointer,
     Scalar,
-    Type,
-    Vector,
+    parts_of,
 )
 from migrate.cuda.types import (
     Array as ArrayType,
 )
-from migrate.source import Span
-
-
-@dataclass(frozen=True, slots=True)
-class VariablePlace:
-    frame: Frame
-    variable: Variable
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryPlace:
-    ref: Ref
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class ComponentPlace:
-    base: Place
-    vector: Vector
-    index: int
-
-
-Place = VariablePlace | MemoryPlace | ComponentPlace
 
 _LEAVES = frozenset({Literal, Name, Builtin})
 
 
-class Evaluator:
+class Evaluator(Places):
     """Evaluates expressions for the lanes of a mask.
 
     `invoke` runs a device function's body; it is the statement executor's.
@@ -86,9 +64,7 @@ class Evaluator:
         file_scope: Frame,
         invoke: Callable[[Call, Mask], Any],
     ) -> None:
-        self.machine = machine
-        self.frame = file_scope
-        self.file_scope = file_scope
+        super().__init__(machine, file_scope)
         self._invoke = invoke
         # Measured: a step is about half a microsecond of one core, so that loops without end
         # stop in seconds; up to two with many lanes, whose kernels have work to do.
@@ -151,7 +127,7 @@ class Evaluator:
             holds, doubt = self.truth(expression.operand, mask)
             return mask & ~holds, doubt
         else:
-            holds = self.value(expression, mask)
+            holds = self._number(expression, mask)
         if doubt is not None and not doubt.any():
             doubt = None
         return np.broadcast_to(holds, mask.shape) & mask, doubt
@@ -176,37 +152,14 @@ class Evaluator:
     def _name(self, node: Name, mask: Mask) -> Any:
         return self._read(node.variable, mask, node.span)
 
-    def _read(self, variable: Variable, mask: Mask, span: Span) -> Any:
-        frame = self.frame if variable.id >= 0 else self.file_scope
-        buffer = frame.buffers.get(variable.id)
-        if buffer is not None:
-            if isinstance(variable.type, ArrayType):
-                return buffer
-            return self.machine.load(buffer, variable.type, mask, span)
-        place = frame.places.get(variable.id)
-        if place is not None:
-            return self.read(place, mask, span)
-        slot = frame.slots.get(variable.id)
-        if slot is None:
-            raise self.machine.unsupported(f"{variable.name} has no storage here", span)
-        if slot.defined is not None:
-            undefined = self.machine.real(mask) & ~slot.defined
-            if undefined.any():
-                self.machine.report(
-                    "uninitialised",
-                    f"{variable.name} is read before it is assigned",
-                    span,
-                    int(np.argmax(undefined)),
-                )
-        return slot.value
-
     def _opaque(self, node: OpaqueExpression, _mask: Mask) -> Any:
         raise self.machine.unsupported(node.reason, node.span)
 
     # Operators
 
     def _unary(self, node: Unary, mask: Mask) -> Any:
-        return self.machine.unary(node.operator, self.value(node.operand, mask), node.type)
+        value = self.value(node.operand, mask)
+        return self.machine.unary(node.operator, value, node.type, node.span)
 
     def _binary(self, node: Binary, mask: Mask) -> Any:
         if node.operator in COMPARISONS:
@@ -235,26 +188,32 @@ class Evaluator:
             return None
         # The order of evaluation is the source's, whichever side is fused.
         if product is left:
-            a, b = self.value(product.left, mask), self.value(product.right, mask)
-            c = self.value(right, mask)
+            a, b = self._number(product.left, mask), self._number(product.right, mask)
+            c = self._number(right, mask)
             if operator == "subtract":
                 c = domain.apply("negate", (c,), kind.dtype)
         else:
-            c = self.value(left, mask)
-            a, b = self.value(product.left, mask), self.value(product.right, mask)
+            c = self._number(left, mask)
+            a, b = self._number(product.left, mask), self._number(product.right, mask)
             if operator == "subtract":
                 a = domain.apply("negate", (a,), kind.dtype)
         return domain.apply("fma", (a, b, c), kind.dtype)
+
+    def _number(self, expression: Expression, mask: Mask) -> Any:
+        value = self.value(expression, mask)
+        return self.machine.opened(value, expression.type, expression.span)
 
     def _compared(self, node: Binary, mask: Mask) -> tuple[Array, Mask | None]:
         left = self.value(node.left, mask)
         right = self.value(node.right, mask)
         if isinstance(node.left.type, Pointer):
-            if left.buffer is not right.buffer:
-                return np.asarray(node.operator == "not_equal"), None
-            return self.machine.compare(node.operator, left.offset, right.offset, BOOL)
+            if isinstance(left, Refs) or isinstance(right, Refs) or left.buffer is not right.buffer:
+                a, b = self.machine.address(left), self.machine.address(right)
+            else:
+                a, b = left.offset, right.offset
+            return self.machine.compare(node.operator, a, b, UNSIGNED_LONG, node.span)
         assert isinstance(node.left.type, Scalar)
-        return self.machine.compare(node.operator, left, right, node.left.type)
+        return self.machine.compare(node.operator, left, right, node.left.type, node.span)
 
     def _pointer_arithmetic(self, node: Binary, mask: Mask) -> Any:
         left = self.value(node.left, mask)
@@ -262,11 +221,11 @@ class Evaluator:
         assert isinstance(node.left.type, Pointer)
         element = node.left.type.element
         if isinstance(node.right.type, Pointer):
-            if left.buffer is not right.buffer:
-                raise self.machine.unsupported("pointers into different arrays", node.span)
-            stride = self.machine.stride(left, element, node.span)
-            return (left.offset - right.offset) // stride
-        index = right.astype(np.int64)
+            if isinstance(left, Refs) or isinstance(right, Refs) or left.buffer is not right.buffer:
+                a, b = self.machine.address(left), self.machine.address(right)
+                return (a.astype(np.int64) - b.astype(np.int64)) // element.size
+            return np.asarray((left.offset - right.offset) // element.size)
+        index = self.machine.opened(right, node.right.type, node.span).astype(np.int64)
         return self.machine.moved(
             left, -index if node.operator == "subtract" else index, element, node.span
         )
@@ -300,30 +259,36 @@ class Evaluator:
         value = self.value(node.operand, mask)
         if node.type == VOID:
             return None
-        return self.machine.cast(value, node.operand.type, node.type)
+        frm, to = node.operand.type, node.type
+        if isinstance(frm, Pointer) and isinstance(to, Scalar) and not to.is_bool:
+            return self.machine.address(value).astype(to.dtype.numpy)
+        if isinstance(frm, Scalar) and isinstance(to, Pointer):
+            number = self.machine.opened(value, frm, node.span)
+            return self.machine.pointer(number, mask, node.span)
+        return self.machine.cast(value, frm, to, node.span)
 
     def _intrinsic(self, node: Intrinsic, mask: Mask) -> Any:
         values = tuple(self.value(argument, mask) for argument in node.arguments)
         kind = node.arguments[0].type
         assert isinstance(kind, Scalar)
         if node.entry.operator in COMPARISONS:
-            return self.machine.compare(node.entry.operator, values[0], values[1], kind)[0]
+            return self.machine.compare(node.entry.operator, values[0], values[1], kind, node.span)[
+                0
+            ]
         if node.type.is_bool:
             assert node.entry.operator is not None
+            values = tuple(self.machine.opened(value, kind, node.span) for value in values)
             seen = self.machine.domain.apply(node.entry.operator, values, BOOL.dtype)
             return np.asarray(self.machine.domain.to_array(seen)) != 0
-        return self.machine.intrinsic(node.entry, values, kind)
+        return self.machine.intrinsic(node.entry, values, kind, node.span)
 
     # Vectors
 
     def _component(self, node: Component, mask: Mask) -> Any:
-        if isinstance(node.base, Element):
-            # Only the component is read from memory.
+        if is_place(node.base):
+            # Only the component is read, where it is memory.
             return self.read(self.find(node, mask), mask, node.span)
-        whole = self.value(node.base, mask)
-        if isinstance(whole, Raw):
-            reason = f"memory of {whole.scalar} taken apart as {node.base.type}"
-            raise self.machine.unsupported(reason, node.span)
+        whole = self.machine.opened(self.value(node.base, mask), node.base.type, node.span)
         return whole[node.index]
 
     def _make_vector(self, node: MakeVector, mask: Mask) -> tuple[Any, ...]:
@@ -332,144 +297,51 @@ class Evaluator:
     # Memory
 
     def _element(self, node: Element, mask: Mask) -> Any:
-        ref = self._element_ref(node, mask)
+        if isinstance(node.base.type, ArrayType):
+            base = self.value(node.base, mask)
+            if isinstance(base, tuple):
+                return self._chosen_element(node, base, mask)
+            index = self.value(node.index, mask)
+            index = self.machine.opened(index, node.index.type, node.span)
+            ref = self.machine.moved(base, index, node.type, node.span)
+        else:
+            ref = self._element_ref(node, mask)
         if isinstance(node.type, ArrayType):
             return ref
         return self.machine.load(ref, node.type, mask, node.span)
 
-    def _element_ref(self, node: Element, mask: Mask) -> Ref:
-        base = self.value(node.base, mask)
-        index = self.value(node.index, mask)
-        return self.machine.moved(base, index, node.type, node.span)
+    def _chosen_element(self, node: Element, parts: tuple[Any, ...], mask: Mask) -> Any:
+        """An element of an array that a function returned."""
+        index = self.machine.opened(self.value(node.index, mask), node.index.type, node.span)
+        number = np.broadcast_to(index.astype(np.int64), mask.shape)
+        outside = ((number < 0) | (number >= len(parts))) & self.machine.real(mask)
+        if outside.any() or not parts:
+            raise self.machine.unsupported("an element outside of an array", node.span)
+        made = parts[0]
+        for position in range(1, len(parts)):
+            here = number == position
+            if here.any():
+                made = self.machine.select(here, parts[position], made, node.type, node.span)
+        return made
 
-    def _address(self, node: Address, mask: Mask) -> Ref:
+    def _address(self, node: Address, mask: Mask) -> Ref | Refs:
         place = self.find(node.place, mask)
         match place:
             case MemoryPlace(ref=ref):
                 return ref
-            case ComponentPlace(base=MemoryPlace(ref=ref), vector=vector, index=index):
-                part = np.asarray(index, dtype=np.int64)
-                return self.machine.moved(ref, part, vector.element, node.span)
             case VariablePlace(frame=frame, variable=variable):
                 return self._spill(frame, variable, node.span)
-            case _:
-                raise self.machine.unsupported("the address of a part of a variable", node.span)
-
-    def _spill(self, frame: Frame, variable: Variable, span: Span) -> Ref:
-        """Give a variable whose address is taken a place in memory."""
-        machine = self.machine
-        count = machine.lanes.total
-        if isinstance(variable.type, Pointer):
-            raise machine.unsupported("the address of a pointer", span)
-        from migrate.cuda.types import scalars_in
-
-        slot = frame.slots.pop(variable.id, None)
-        held: Type = variable.type
-        each = scalars_in(held)
-        if slot is not None and isinstance(slot.value, Raw):
-            held, each = slot.value.scalar, len(slot.value.parts)
-        base = np.arange(count, dtype=np.int64) * each
-        buffer = machine.allocate(
-            variable.name, held, count, "private", base, each, span=variable.span
-        )
-        ref = Ref(buffer, np.asarray(0, dtype=np.int64))
-        frame.buffers[variable.id] = ref
-        if slot is not None and slot.value is not None:
-            mask = machine.lanes.everyone if slot.defined is None else slot.defined
-            machine.store(ref, slot.value, variable.type, mask, span)
-        return ref
-
-    def find(self, expression: Expression, mask: Mask) -> Place:
-        """The place that an expression names, its subscripts evaluated once."""
-        match expression:
-            case Name(variable=variable):
-                frame = self.frame if variable.id >= 0 else self.file_scope
-                found = frame.places.get(variable.id)
-                if found is not None:
-                    return found  # type: ignore[no-any-return]
-                ref = frame.buffers.get(variable.id)
-                if ref is not None:
-                    return MemoryPlace(ref, variable.type)
-                return VariablePlace(frame, variable)
-            case Element():
-                return MemoryPlace(self._element_ref(expression, mask), expression.type)
-            case Component(base=base, index=index):
-                assert isinstance(base.type, Vector)
-                return ComponentPlace(self.find(base, mask), base.type, index)
-            case _:
-                raise self.machine.unsupported("this is no place", expression.span)
-
-    def read(self, place: Place, mask: Mask, span: Span) -> Any:
-        match place:
-            case VariablePlace(frame=frame, variable=variable):
-                slot = frame.slots.get(variable.id)
-                if slot is not None and slot.defined is None:
-                    return slot.value
-                current, self.frame = self.frame, frame
-                try:
-                    return self._read(variable, mask, span)
-                finally:
-                    self.frame = current
-            case MemoryPlace(ref=ref, type=kind):
-                return self.machine.load(ref, kind, mask, span)
-            case ComponentPlace(base=MemoryPlace(ref=ref), vector=vector, index=index):
-                part = np.asarray(index, dtype=np.int64)
-                moved = self.machine.moved(ref, part, vector.element, span)
-                return self.machine.load(moved, vector.element, mask, span)
-            case ComponentPlace(base=base, index=index):
-                return self.read(base, mask, span)[index]
-
-    def write(self, place: Place, value: Any, mask: Mask, span: Span) -> None:
-        match place:
-            case VariablePlace(frame=frame, variable=variable):
-                self.assign(frame, variable, value, mask, span)
-            case MemoryPlace(ref=ref, type=kind):
-                self.machine.store(ref, value, kind, mask, span)
-            case ComponentPlace(base=MemoryPlace(ref=ref), vector=vector, index=index):
-                part = np.asarray(index, dtype=np.int64)
-                moved = self.machine.moved(ref, part, vector.element, span)
-                self.machine.store(moved, value, vector.element, mask, span)
-            case ComponentPlace(base=VariablePlace(frame=frame, variable=variable), vector=vector):
-                self._write_component(frame, variable, place.index, value, mask, span)
-            case _:
-                raise self.machine.unsupported("a component of a component", span)
-
-    def _write_component(
-        self, frame: Frame, variable: Variable, index: int, value: Any, mask: Mask, span: Span
-    ) -> None:
-        vector = variable.type
-        assert isinstance(vector, Vector)
-        slot = frame.slots.get(variable.id)
-        old = slot.value if slot is not None else None
-        if old is None:
-            # Components are assigned one by one; the lanes count as assigned from the first on.
-            old = tuple(self.machine.constant(0, vector.element) for _ in range(vector.lanes))
-        if isinstance(old, Raw):
-            raise self.machine.unsupported("a component of memory of another type", span)
-        parts = list(old)
-        parts[index] = value
-        self.assign(frame, variable, tuple(parts), mask, span)
-
-    def assign(self, frame: Frame, variable: Variable, value: Any, mask: Mask, span: Span) -> None:
-        """Set a variable for the lanes of the mask."""
-        machine = self.machine
-        slot = frame.slots.get(variable.id)
-        if slot is None:
-            slot = frame.slots[variable.id] = Slot(None, np.zeros_like(mask))
-        real, unsure = machine.real(mask), machine.unsure(mask)
-        if slot.value is None or (unsure is None and real.all()):
-            slot.value = value
-            slot.defined = None if real.all() else real.copy()
-            return
-        if unsure is None and slot.defined is not None and not (slot.defined & ~real).any():
-            # Nobody else has a value to keep.
-            slot.value = value
-        else:
-            slot.value = machine.chosen(real, unsure, value, slot.value, variable.type, span)
-        if slot.defined is not None:
-            slot.defined = slot.defined | real
-            if slot.defined.all():
-                slot.defined = None
+            case ComponentPlace():
+                parts: list[Member] = []
+                inner: Place = place
+                while isinstance(inner, ComponentPlace):
+                    parts.append(parts_of(inner.whole)[inner.index])
+                    inner = inner.base
+                assert isinstance(inner, VariablePlace)
+                whole = self._spill(inner.frame, inner.variable, node.span)
+                for part in reversed(parts):
+                    whole = self.machine.member(whole, part)
+                return whole
 
     # Side effects
 
@@ -482,14 +354,15 @@ class Evaluator:
         place = self.find(node.target, mask)
         old = self.read(place, mask, node.target.span)
         if isinstance(node.compute, Pointer):
-            index = self.value(node.value, mask).astype(np.int64)
+            index = self._number(node.value, mask).astype(np.int64)
             moved = -index if node.operator == "subtract" else index
             value = self.machine.moved(old, moved, node.compute.element, node.span)
         else:
             assert isinstance(node.compute, Scalar)
-            left = self.machine.cast(old, node.target.type, node.compute)
+            left = self.machine.opened(old, node.target.type, node.span)
+            left = self.machine.cast(left, node.target.type, node.compute, node.span)
             made = self._combined(node, left, node.compute, mask)
-            value = self.machine.cast(made, node.compute, node.type)
+            value = self.machine.cast(made, node.compute, node.type, node.span)
         self.write(place, value, mask, node.span)
         return value
 
@@ -499,7 +372,7 @@ class Evaluator:
         product = _product(node.value, kind) if fusable else None
         if product is not None:
             domain = self.machine.domain
-            a, b = self.value(product.left, mask), self.value(product.right, mask)
+            a, b = self._number(product.left, mask), self._number(product.right, mask)
             if node.operator == "subtract":
                 a = domain.apply("negate", (a,), kind.dtype)
             return domain.apply("fma", (a, b, left), kind.dtype)
@@ -526,14 +399,24 @@ class Evaluator:
 
     def _atomic(self, node: Atomic, mask: Mask, *, wanted: bool = True) -> Any:
         pointer = self.value(node.pointer, mask)
-        values = tuple(self.value(value, mask) for value in node.values)
+        values = tuple(self._number(value, mask) for value in node.values)
         return warp.atomic(self.machine, node, pointer, values, mask, wanted=wanted)
 
+    def _holding(self, given: Expression, mask: Mask) -> Mask:
+        """The lanes that have a value to exchange: often only one of them has, which all read."""
+        while isinstance(given, Cast):
+            given = given.operand
+        if isinstance(given, Name) and given.variable.id >= 0:
+            slot = self.frame.slots.get(given.variable.id)
+            if slot is not None and slot.defined is not None:
+                return mask & slot.defined
+        return mask
+
     def _shuffle(self, node: Shuffle, mask: Mask) -> Any:
-        self.value(node.participants, mask)
-        value = self.value(node.value, mask)
-        lane = self.value(node.lane, mask) if node.lane is not None else None
-        width = self.value(node.width, mask) if node.width is not None else None
+        warp.check_participants(self.machine, node, self.value(node.participants, mask), mask)
+        value = self._number(node.value, self._holding(node.value, mask))
+        lane = self._number(node.lane, mask) if node.lane is not None else None
+        width = self._number(node.width, mask) if node.width is not None else None
         return warp.shuffle(self.machine, node, value, lane, width, mask)
 
 

@@ -26,6 +26,7 @@ from migrate.cuda.ast import (
 from migrate.cuda.check import function
 from migrate.cuda.machine import Machine
 from migrate.cuda.parse import Program
+from migrate.cuda.pointers import Addresses
 from migrate.cuda.runtime import Dim3, Event, Lanes
 from migrate.cuda.threads import Threads
 from migrate.numerics.domain import Domain
@@ -86,7 +87,8 @@ def execute(
     meter = meter if meter is not None else Meter(doing=f"running {kernel_name}")
     _check_launch(kernel, grid, block, shared_bytes)
     with np.errstate(all="ignore"):
-        buffers, file_scope, scalars = bind(kernel, args, domain, meter)
+        addresses = Addresses()
+        buffers, file_scope, scalars = bind(kernel, args, domain, meter, addresses)
         events: list[Event] = []
         reported: set[tuple[str, Span]] = set()
         threads = block[0] * block[1] * block[2]
@@ -94,12 +96,14 @@ def execute(
         blocks = grid[0] * grid[1] * grid[2]
         for first in range(0, blocks, together):
             lanes = Lanes(grid, block, first, min(together, blocks - first))
-            machine = Machine(lanes, domain, meter, fma, events, reported)
+            machine = Machine(lanes, domain, meter, fma, events, reported, addresses=addresses)
             used = meter.bytes
             meter.step(SLICE_STEPS + lanes.total // 32)
             Threads(machine, file_scope, shared_bytes).run(kernel, buffers, scalars)
             meter.give(meter.bytes - used)
-    outputs = {name: ref.buffer.data for name, ref in buffers.items() if ref.buffer is not None}
+    outputs = {
+        name: ref.buffer.settled(domain) for name, ref in buffers.items() if ref.buffer is not None
+    }
     written = {
         name for name, ref in buffers.items() if ref.buffer is not None and ref.buffer.written
     }

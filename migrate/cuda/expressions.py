@@ -8,23 +8,21 @@ from typing import cast as typed
 
 from tree_sitter import Node
 
-from migrate.cuda import calls
+from migrate.cuda import callees, closures, componentwise, names, objects, templates
 from migrate.cuda.ast import (
     Assign,
     Binary,
     Builtin,
     Cast,
     Comma,
-    Component,
     Conditional,
     Expression,
     Literal,
-    MakeVector,
-    Name,
+    OpaqueExpression,
     Step,
     Unary,
-    Variable,
 )
+from migrate.cuda.braces import braced
 from migrate.cuda.conversions import (
     address,
     balance,
@@ -33,22 +31,26 @@ from migrate.cuda.conversions import (
     decay,
     is_place,
     number,
+    packed,
+    pure,
 )
-from migrate.cuda.declarators import declared, is_type_name, type_of
+from migrate.cuda.declarators import is_type_name, type_of
+from migrate.cuda.definitions import innermost
 from migrate.cuda.folding import fold
-from migrate.cuda.intrinsics import CONSTANTS
-from migrate.cuda.operators import ARITHMETIC, binary, cast_to, checked, dereference, element
-from migrate.cuda.scope import MAX_DEPTH, Scope
+from migrate.cuda.library import registry
+from migrate.cuda.operators import ARITHMETIC, binary, cast_to, dereference, element
+from migrate.cuda.scope import MAX_DEPTH, Binding, Scope
 from migrate.cuda.types import (
     BOOL,
     CHAR,
-    COMPONENTS,
     INT,
     UNSIGNED,
     UNSIGNED_LONG,
     VOID,
     Pointer,
+    Routine,
     Scalar,
+    Struct,
     Type,
     Unknown,
     Vector,
@@ -66,11 +68,12 @@ def expression(node: Node | None, scope: Scope) -> Expression:
     if node is None:
         raise ValueError("no expression node")
     scope.meter.step()
-    handler = _HANDLERS.get(node.type)
-    if node.is_missing or node.type == "ERROR":
+    kind = node.type
+    handler = _HANDLERS.get(kind)
+    if node.is_missing or kind == "ERROR":
         return scope.opaque(node, "the parser could not read this")
     if handler is None:
-        return scope.opaque(node, f"{node.type.replace('_', ' ')} is not understood")
+        return scope.opaque(node, f"{kind.replace('_', ' ')} is not understood")
     if scope.depth >= MAX_DEPTH:
         return scope.opaque(node, f"nested deeper than {MAX_DEPTH} levels")
     scope.depth += 1
@@ -82,9 +85,10 @@ def expression(node: Node | None, scope: Scope) -> Expression:
 
 def extent(node: Node, scope: Scope) -> int | None:
     """The value of a constant integer expression, such as an array's length."""
-    mark = len(scope.issues)
+    mark, waiting = len(scope.issues), len(scope.pending)
     value = fold(expression(node, scope), scope.known)
     del scope.issues[mark:]
+    del scope.pending[waiting:]
     return int(value) if value is not None and not isinstance(value, float) else None
 
 
@@ -142,66 +146,9 @@ def _null(node: Node, scope: Scope) -> Expression:
 
 
 def _identifier(node: Node, scope: Scope) -> Expression:
-    text = scope.text(node)
-    found = scope.lookup(text)
-    span = scope.span(node)
-    match found:
-        case Variable():
-            return Name(found, found.type, span)
-        case Literal():
-            return Literal(found.value, found.type, span)
-        case None:
-            pass
-    plain = text.rsplit("::", 1)[-1]
-    if plain == "warpSize":
-        return Literal(32, INT, span)
-    if plain in ("NULL", "nullptr"):
-        return _null(node, scope)
-    if plain in scope.program.enumerators:
-        return _enumerator(node, plain, scope)
-    if plain in scope.program.variables:
-        return _file_variable(node, plain, scope)
-    if plain in CONSTANTS:
-        value, kind = CONSTANTS[plain]
-        return Literal(value, kind, span)
-    if plain in scope.program.functions:
-        return scope.opaque(node, f"the function {plain} is used as a value")
-    return scope.opaque(node, f"{plain} is not defined in this file")
-
-
-def _enumerator(node: Node, name: str, scope: Scope) -> Expression:
-    base, offset = scope.program.enumerators[name]
-    value = 0 if base is None else extent(base, scope)
-    if value is None:
-        return scope.opaque(node, f"the value of enumerator {name} is not understood", INT)
-    return Literal(value + offset, INT, scope.span(node))
-
-
-def _file_variable(node: Node, name: str, scope: Scope) -> Expression:
-    if name in scope.globals_used:
-        variable = scope.globals_used[name]
-        return Name(variable, variable.type, scope.span(node))
-    found = scope.program.variables[name]
-    base = resolve(found.declaration.child_by_field_name("type"), scope)
-    what = declared(found.declarator, base, scope, extent)
-    if found.memory == "host":
-        initial = found.declarator.child_by_field_name("value")
-        if initial is None or not isinstance(what.type, Scalar):
-            return scope.opaque(node, f"the constant {name} has no scalar value", what.type)
-        value = fold(convert(expression(initial, scope), what.type), scope.known)
-        if value is None:
-            return scope.opaque(node, f"the value of {name} is not constant", what.type)
-        return Literal(value, what.type, scope.span(node))
-    variable = Variable(
-        -1 - len(scope.globals_used),
-        name,
-        what.type,
-        "constant" if found.memory == "constant" else "global",
-        scope.span(found.declarator),
-        const=found.memory == "constant",
-    )
-    scope.globals_used[name] = variable
-    return Name(variable, variable.type, scope.span(node))
+    if node.type == "qualified_identifier":
+        return names.qualified(node, scope)
+    return names.identifier(scope.text(node), node, scope)
 
 
 def _member(node: Node, scope: Scope) -> Expression:
@@ -216,16 +163,34 @@ def _member(node: Node, scope: Scope) -> Expression:
             return scope.opaque(node, f"{base_text} has no component {name}")
         which = typed("OneOf['threadIdx', 'blockIdx', 'blockDim', 'gridDim']", base_text)
         return Builtin(which, axis, UNSIGNED, scope.span(node))
+    base = object_of(node, scope)
+    of_fragment = registry.member(base, name, node, scope)
+    if of_fragment is not None:
+        return of_fragment
+    if name_node.type != "field_identifier":
+        return scope.opaque(node, f"the member {name} is not understood")
+    return objects.member(base, name, node, scope)
+
+
+def object_of(node: Node, scope: Scope) -> Expression:
+    """The object whose member a field expression names."""
+    argument = node.child_by_field_name("argument")
+    if argument is None:
+        return scope.opaque(node, "this member access is incomplete")
+    if argument.type == "this" and scope.this is not None:
+        return scope.this
     base = expression(argument, scope)
     if _operator(node, scope) == "->":
-        base = dereference(base, node, scope)
-    if isinstance(base.type, Vector) and len(name) == 1:
-        index = COMPONENTS.find(name)
-        if 0 <= index < base.type.lanes:
-            return Component(base, index, base.type.element, scope.span(node))
-    if isinstance(base.type, Unknown):
-        return scope.opaque(node, f"{base_text} is of type {base.type}, which is not understood")
-    return scope.opaque(node, f"{base.type} has no member {name}")
+        defined = objects.overloaded("->", (base,), node, scope)
+        return dereference(decay(base) if defined is None else defined, node, scope)
+    return base
+
+
+def _this(node: Node, scope: Scope) -> Expression:
+    if scope.this is None:
+        return scope.opaque(node, "this is used outside of a class")
+    found = address(scope.this)
+    return found if found is not None else scope.opaque(node, "the address of a value is taken")
 
 
 def _subscript(node: Node, scope: Scope) -> Expression:
@@ -234,13 +199,28 @@ def _subscript(node: Node, scope: Scope) -> Expression:
     inner = [c for c in indices.named_children if c.type != "comment"] if indices else []
     if len(inner) != 1:
         return scope.opaque(node, "a subscript with several indices is not understood")
-    return element(base, expression(inner[0], scope), node, scope)
+    index = expression(inner[0], scope)
+    found = objects.indexed(base, index, node, scope)
+    return found if found is not None else element(base, index, node, scope)
 
 
 def _pointer(node: Node, scope: Scope) -> Expression:
-    operand = _field(node, "argument", scope)
-    if _operator(node, scope) == "*":
-        return dereference(decay(operand), node, scope)
+    argument = node.child_by_field_name("argument")
+    operator = _operator(node, scope)
+    if argument is not None and argument.type == "this" and scope.this is not None:
+        return scope.this if operator == "*" else scope.opaque(node, "the address of this")
+    return _pointed(operator, _field(node, "argument", scope), node, scope)
+
+
+def _pointed(operator: str, operand: Expression, node: Node, scope: Scope) -> Expression:
+    """`*p` or `&x`."""
+    if operator == "*":
+        defined = objects.overloaded("*", (operand,), node, scope)
+        if isinstance(operand.type, Routine):
+            return operand
+        return defined if defined is not None else dereference(decay(operand), node, scope)
+    if isinstance(operand.type, Routine):
+        return operand
     found = address(operand)
     if found is None:
         if isinstance(operand.type, Unknown):
@@ -250,11 +230,21 @@ def _pointer(node: Node, scope: Scope) -> Expression:
 
 
 def _unary(node: Node, scope: Scope) -> Expression:
-    operator = _operator(node, scope)
-    operand = _field(node, "argument", scope)
+    return _applied(_operator(node, scope), _field(node, "argument", scope), node, scope)
+
+
+def _applied(operator: str, operand: Expression, node: Node, scope: Scope) -> Expression:
+    """A unary operator."""
     span = scope.span(node)
     if isinstance(operand.type, Unknown):
         return operand
+    if isinstance(operand.type, Struct | Vector):
+        defined = objects.overloaded(operator, (operand,), node, scope)
+        if defined is not None:
+            return defined
+        if isinstance(operand.type, Vector):
+            return componentwise.unary(operator, operand, node, scope)
+        operand = objects.as_scalar(operand, None, node, scope)
     if operator == "!":
         return Unary("logical_not", condition(operand), BOOL, span)
     if not isinstance(operand.type, Scalar):
@@ -276,9 +266,31 @@ def _unary(node: Node, scope: Scope) -> Expression:
 
 def _binary(node: Node, scope: Scope) -> Expression:
     operator = _operator(node, scope)
+    left_node = node.child_by_field_name("left")
+    cast = _prefixed(left_node, operator, node, scope)
+    if cast is not None:
+        return cast
     left = _field(node, "left", scope)
     right = _field(node, "right", scope)
     return binary(operator, left, right, node, scope)
+
+
+def _prefixed(left: Node | None, operator: str, node: Node, scope: Scope) -> Expression | None:
+    """`(T)-x`, which reads as a difference where `T` is a named type."""
+    if left is None or left.type != "parenthesized_expression" or operator not in "+-*&":
+        return None
+    core = innermost(left)
+    if core.type not in ("identifier", "qualified_identifier"):
+        return None
+    name = scope.text(core)
+    if scope.lookup(name) is not None or not is_type_name(name, scope):
+        return None
+    right = node.child_by_field_name("right")
+    if right is None or right.type == "binary_expression":
+        return scope.opaque(node, "this cast is not understood")
+    operand = expression(right, scope)
+    made = (_applied if operator in "+-" else _pointed)(operator, operand, node, scope)
+    return cast_to(resolve(core, scope), made, node, scope)
 
 
 def _assignment(node: Node, scope: Scope) -> Expression:
@@ -291,18 +303,29 @@ def _assignment(node: Node, scope: Scope) -> Expression:
         value = _field(node, "right", scope)
     span = scope.span(node)
     if isinstance(target.type, Unknown):
-        return target
+        return scope.unclear(node, target)
+    defined = objects.overloaded(operator, (target, value), node, scope)
+    if defined is not None:
+        return defined
     if not is_place(target):
         return scope.opaque(node, "the left side cannot be assigned", target.type)
     if operator == "=":
-        value = checked(convert(value, target.type), node, scope)
+        target = packed(target, value.type)
+        value = objects.fitted(value, target.type, node, scope)
         return Assign(target, None, value, target.type, target.type, span)
     word = operator[:-1]
     if isinstance(target.type, Pointer) and word in "+-":
         return Assign(target, ARITHMETIC[word], value, target.type, target.type, span)
     if isinstance(value.type, Unknown):
-        return value
+        return scope.unclear(node, value)
+    if isinstance(target.type, Scalar):
+        value = objects.as_scalar(value, None, node, scope)
     combined = binary(word, target, value, node, scope)
+    if isinstance(target.type, Vector | Struct) and not isinstance(combined.type, Unknown):
+        if not pure(target):
+            return scope.opaque(node, "an operator on a place with side effects", target.type)
+        value = objects.fitted(combined, target.type, node, scope)
+        return Assign(target, None, value, target.type, target.type, span)
     if not isinstance(combined, Binary) or not isinstance(combined.type, Scalar):
         return combined
     return Assign(target, combined.operator, combined.right, combined.type, target.type, span)
@@ -310,9 +333,13 @@ def _assignment(node: Node, scope: Scope) -> Expression:
 
 def _update(node: Node, scope: Scope) -> Expression:
     target = _field(node, "argument", scope)
+    if isinstance(target.type, Struct):
+        defined = objects.overloaded(_operator(node, scope), (target,), node, scope)
+        if defined is not None:
+            return defined
     if not is_place(target) or not isinstance(target.type, Scalar | Pointer):
         return (
-            target
+            scope.unclear(node, target)
             if isinstance(target.type, Unknown)
             else scope.opaque(node, "this cannot be incremented")
         )
@@ -328,10 +355,22 @@ def _update(node: Node, scope: Scope) -> Expression:
 
 
 def _conditional(node: Node, scope: Scope) -> Expression:
-    test = condition(_field(node, "condition", scope))
+    test = truth(_field(node, "condition", scope), node, scope)
+    if node.child_by_field_name("consequence") is None:
+        return scope.opaque(node, "? : without a middle is not understood")
     then = decay(_field(node, "consequence", scope))
     otherwise = decay(_field(node, "alternative", scope))
     span = scope.span(node)
+    if isinstance(test.type, Unknown):
+        return test
+    known = fold(test, scope.known)
+    if then.type != otherwise.type and Unknown not in (type(then.type), type(otherwise.type)):
+        if isinstance(then.type, Struct) and isinstance(otherwise.type, Scalar):
+            then = objects.as_scalar(then, otherwise.type, node, scope)
+        elif isinstance(otherwise.type, Struct) and isinstance(then.type, Scalar):
+            otherwise = objects.as_scalar(otherwise, then.type, node, scope)
+    if known is not None and then.type == VOID and otherwise.type == VOID:
+        return then if known else otherwise
     for branch in (then, otherwise):
         if isinstance(branch.type, Unknown):
             return branch
@@ -345,6 +384,16 @@ def _conditional(node: Node, scope: Scope) -> Expression:
     if isinstance(otherwise.type, Pointer):
         return Conditional(test, convert(then, otherwise.type), otherwise, otherwise.type, span)
     return scope.opaque(node, f"? : between {then.type} and {otherwise.type} is not understood")
+
+
+def truth(value: Expression, node: Node, scope: Scope) -> Expression:
+    """An expression as a condition."""
+    if isinstance(value.type, Struct):
+        value = objects.as_scalar(value, BOOL, node, scope)
+    made = condition(value)
+    if isinstance(made, OpaqueExpression) and made not in scope.issues:
+        return scope.opaque(node, made.reason, BOOL)
+    return made
 
 
 def _comma(node: Node, scope: Scope) -> Expression:
@@ -363,9 +412,10 @@ def _cast(node: Node, scope: Scope) -> Expression:
         operand = value.child_by_field_name("argument")
         if found is not None and operator is not None and operand is not None:
             span = scope.span(named)
-            left = Name(found, found.type, span) if isinstance(found, Variable) else found
-            right = expression(operand, scope)
-            return binary(scope.text(operator), left, right, node, scope)
+            left = names.meant(found, span)
+            if left is not None:
+                right = expression(operand, scope)
+                return binary(scope.text(operator), left, right, node, scope)
     to = resolve(node.child_by_field_name("type"), scope)
     return cast_to(to, _field(node, "value", scope), node, scope)
 
@@ -379,7 +429,7 @@ def _sizeof(node: Node, scope: Scope) -> Expression:
         text = scope.text(value).strip("() ")
         inner = scope.lookup(text)
         if inner is None and is_type_name(text, scope):
-            kind = scope.type_named(text) or resolve(_innermost(value), scope)
+            kind = scope.type_named(text) or resolve(innermost(value), scope)
         else:
             kind = expression(value, scope).type
     else:
@@ -389,27 +439,11 @@ def _sizeof(node: Node, scope: Scope) -> Expression:
     return Literal(kind.size, UNSIGNED_LONG, scope.span(node))
 
 
-def _innermost(node: Node) -> Node:
-    while node.type == "parenthesized_expression" and node.named_child_count == 1:
-        node = node.named_children[0]
-    return node
-
-
-def braced(node: Node, kind: Type, scope: Scope) -> Expression:
-    """`{a, b}` as a value of a known type."""
-    values = [expression(child, scope) for child in node.named_children if child.type != "comment"]
-    match kind:
-        case Vector(element=element_type, lanes=lanes) if len(values) <= lanes:
-            filler = Literal(1 if kind.name == "dim3" else 0, element_type, scope.span(node))
-            parts = [convert(value, element_type) for value in values]
-            parts += [filler] * (lanes - len(parts))
-            return MakeVector(tuple(parts), kind, scope.span(node))
-        case Scalar() if len(values) == 1:
-            return convert(values[0], kind)
-        case Scalar() if not values:
-            return Literal(0, kind, scope.span(node))
-        case _:
-            return scope.opaque(node, f"braces for {kind} are not understood", kind)
+def _alignof(node: Node, scope: Scope) -> Expression:
+    kind = resolve(node.child_by_field_name("type"), scope)
+    if isinstance(kind, Unknown):
+        return scope.opaque(node, f"the alignment of {kind} is not known", UNSIGNED_LONG)
+    return Literal(kind.align, UNSIGNED_LONG, scope.span(node))
 
 
 def _compound_literal(node: Node, scope: Scope) -> Expression:
@@ -420,72 +454,17 @@ def _compound_literal(node: Node, scope: Scope) -> Expression:
     return braced(value, kind, scope)
 
 
-def _call(node: Node, scope: Scope) -> Expression:
-    function = node.child_by_field_name("function")
-    if function is None:
-        return scope.opaque(node, "a call of nothing")
-    arguments_node = node.child_by_field_name("arguments")
-    children = [
-        child
-        for child in (arguments_node.named_children if arguments_node is not None else [])
-        if child.type != "comment"
-    ]
-    # `(T)(x)` and `T(x)` with a named type read as calls.
-    core = _innermost(function)
-    name = scope.text(core)
-    if core.type in ("identifier", "primitive_type", "qualified_identifier", "type_identifier"):
-        shadowed = scope.lookup(name) is not None or name in scope.program.functions
-        if core.type == "primitive_type" or (not shadowed and is_type_name(name, scope)):
-            kind = resolve(core, scope)
-            return _functional_cast(kind, children, node, scope)
-    if core.type == "sized_type_specifier":
-        return _functional_cast(resolve(core, scope), children, node, scope)
-    template: list[Node] = []
-    if core.type == "qualified_identifier":
-        inner = core.child_by_field_name("name")
-        if inner is not None and inner.type == "template_function":
-            core = inner
-    if core.type == "template_function":
-        listed = core.child_by_field_name("arguments")
-        template = [c for c in listed.named_children if c.type != "comment"] if listed else []
-        name = scope.text(core.child_by_field_name("name") or core)
-        if name.endswith("_cast") and len(template) == 1 and len(children) == 1:
-            value = expression(children[0], scope)
-            return cast_to(resolve(template[0], scope), value, node, scope)
-    elif core.type not in ("identifier", "qualified_identifier"):
-        return scope.opaque(node, f"a call of {core.type.replace('_', ' ')} is not understood")
-    arguments = [expression(child, scope) for child in children]
-    given = [_template_argument(child, scope) for child in template]
-    return calls.call(name.rsplit("::", 1)[-1], given, arguments, node, scope)
+def template_argument(node: Node, scope: Scope) -> Binding:
+    """What a template argument means: a type, a number or a function."""
+    return templates.argument(node, scope)
 
 
-def _template_argument(node: Node, scope: Scope) -> Type | int | float | bool:
-    if node.type == "type_descriptor":
-        text = scope.text(node)
-        found = scope.lookup(text)
-        if isinstance(found, Literal):
-            return found.value
-        if isinstance(found, Variable):
-            return scope.known.get(found.id, Unknown(text))
-        if not is_type_name(text, scope) and text in scope.program.variables:
-            value = fold(_file_variable(node, text, scope), scope.known)
-            return Unknown(text) if value is None else value
-        return resolve(node, scope)
-    mark = len(scope.issues)
-    value = fold(expression(node, scope), scope.known)
-    del scope.issues[mark:]
-    return Unknown(scope.text(node)) if value is None else value
+def _lambda(node: Node, scope: Scope) -> Expression:
+    return closures.value(closures.closure(node, scope), node, scope)
 
 
-def _functional_cast(kind: Type, children: list[Node], node: Node, scope: Scope) -> Expression:
-    if len(children) == 1 and not isinstance(kind, Vector):
-        return cast_to(kind, expression(children[0], scope), node, scope)
-    if not children and isinstance(kind, Scalar):
-        return Literal(0, kind, scope.span(node))
-    values = [expression(child, scope) for child in children]
-    if isinstance(kind, Vector):
-        return calls.vector(kind, values, node, scope)
-    return scope.opaque(node, f"the construction of {kind} is not understood", kind)
+def _template_name(node: Node, scope: Scope) -> Expression:
+    return names.template_name(node, scope)
 
 
 _HANDLERS: dict[str, Callable[[Node, Scope], Expression]] = {
@@ -510,5 +489,9 @@ _HANDLERS: dict[str, Callable[[Node, Scope], Expression]] = {
     "cast_expression": _cast,
     "sizeof_expression": _sizeof,
     "compound_literal_expression": _compound_literal,
-    "call_expression": _call,
+    "call_expression": callees.call_expression,
+    "alignof_expression": _alignof,
+    "this": _this,
+    "lambda_expression": _lambda,
+    "template_function": _template_name,
 }

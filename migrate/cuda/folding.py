@@ -6,12 +6,15 @@ from collections.abc import Mapping
 
 from migrate.cuda.ast import (
     Binary,
+    Call,
     Cast,
+    Component,
     Conditional,
     Expression,
     Intrinsic,
     Literal,
     Logical,
+    MakeVector,
     Name,
     Unary,
 )
@@ -71,6 +74,12 @@ def fold(expression: Expression, known: Mapping[int, Value], depth: int = 0) -> 
                     return abs(numbers[0])
                 case _:
                     return None
+        case Call():
+            from migrate.cuda.constexpr import call
+
+            return call(expression, known, depth)
+        case Component(base=MakeVector(parts=parts), index=index) if index < len(parts):
+            return fold(parts[index], known, depth + 1)
         case _:
             return None
 

@@ -78,7 +78,21 @@ class ShuffleEntry:
 
     name: str
     kind: Literal[
-        "index", "up", "down", "xor", "any", "all", "ballot", "active", "sum", "minimum", "maximum"
+        "index",
+        "up",
+        "down",
+        "xor",
+        "any",
+        "all",
+        "ballot",
+        "active",
+        "match",
+        "sum",
+        "minimum",
+        "maximum",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
     ]
     masked: bool = True
 
@@ -176,6 +190,9 @@ _TABLE: tuple[IntrinsicEntry, ...] = (
     _E("__frcp_rn", "reciprocal", 1, FLOAT),
     _E("__fsqrt_rn", "sqrt", 1, FLOAT),
     _E("__frsqrt_rn", "rsqrt", 1, FLOAT),
+    _E("__drcp_rn", "reciprocal", 1, DOUBLE),
+    _E("__dsqrt_rn", "sqrt", 1, DOUBLE),
+    _E("__dsub_rn", "subtract", 2, DOUBLE),
     _E("__dadd_rn", "add", 2, DOUBLE),
     _E("__dmul_rn", "multiply", 2, DOUBLE),
     _E("__fma_rn", "fma", 3, DOUBLE),
@@ -247,6 +264,9 @@ _TABLE: tuple[IntrinsicEntry, ...] = (
 
 ELEMENTWISE: dict[str, IntrinsicEntry] = {entry.name: entry for entry in _TABLE}
 
+# The scopes `_block` and `_system`, and what PyTorch calls it (ATen/cuda/Atomic.cuh).
+_ATOMIC_ALIASES = {"gpuAtomicAdd": "atomicAdd", "gpuAtomicAddNoReturn": "atomicAdd"}
+
 ATOMICS: dict[str, AtomicEntry] = {
     entry.name: entry
     for entry in (
@@ -263,6 +283,9 @@ ATOMICS: dict[str, AtomicEntry] = {
         AtomicEntry("atomicCAS", "compare_exchange", 2),
     )
 }
+for _name, _entry in tuple(ATOMICS.items()):
+    ATOMICS.update({f"{_name}{scope}": _entry for scope in ("_block", "_system")})
+ATOMICS.update({_alias: ATOMICS[_name] for _alias, _name in _ATOMIC_ALIASES.items()})
 
 SHUFFLES: dict[str, ShuffleEntry] = {
     entry.name: entry
@@ -275,14 +298,31 @@ SHUFFLES: dict[str, ShuffleEntry] = {
         ShuffleEntry("__shfl_up", "up", masked=False),
         ShuffleEntry("__shfl_down", "down", masked=False),
         ShuffleEntry("__shfl_xor", "xor", masked=False),
+        ShuffleEntry("__any", "any", masked=False),
+        ShuffleEntry("__all", "all", masked=False),
+        ShuffleEntry("__ballot", "ballot", masked=False),
         ShuffleEntry("__any_sync", "any"),
         ShuffleEntry("__all_sync", "all"),
         ShuffleEntry("__ballot_sync", "ballot"),
+        ShuffleEntry("__match_any_sync", "match"),
         ShuffleEntry("__reduce_add_sync", "sum"),
         ShuffleEntry("__reduce_min_sync", "minimum"),
         ShuffleEntry("__reduce_max_sync", "maximum"),
+        ShuffleEntry("__reduce_and_sync", "bitwise_and"),
+        ShuffleEntry("__reduce_or_sync", "bitwise_or"),
+        ShuffleEntry("__reduce_xor_sync", "bitwise_xor"),
     )
 }
+
+WARP_REDUCTIONS: dict[str, str] = {
+    "sum": "add",
+    "minimum": "minimum_number",
+    "maximum": "maximum_number",
+    "bitwise_and": "bitwise_and",
+    "bitwise_or": "bitwise_or",
+    "bitwise_xor": "bitwise_xor",
+}
+"""Kinds of `ShuffleEntry` that combine the values of a warp, and the operator they do it with."""
 
 BARRIERS: dict[str, Literal["block", "warp", "fence"]] = {
     "__syncthreads": "block",
@@ -299,6 +339,7 @@ STORES = frozenset({"__stcg", "__stcs", "__stwb", "__stwt"})
 
 # Named constants of <climits>, <cfloat>, <cmath> and math_constants.h.
 CONSTANTS: dict[str, tuple[float | int, Scalar]] = {
+    "C10_WARP_SIZE": (32, INT),
     "INT_MAX": (2**31 - 1, INT),
     "INT_MIN": (-(2**31), INT),
     "UINT_MAX": (2**32 - 1, UNSIGNED),

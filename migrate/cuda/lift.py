@@ -13,11 +13,11 @@ from migrate.budget import Meter
 from migrate.cuda import ast
 from migrate.cuda.check import function
 from migrate.cuda.lifting.lifter import Lifter
-from migrate.cuda.lifting.scan import statements
-from migrate.cuda.lifting.symbolic import Data, Known, NotLifted, Number
+from migrate.cuda.lifting.scan import addressed, statements
+from migrate.cuda.lifting.symbolic import Data, Known, NotLifted, Number, Parts, Symbolic, Unknown
 from migrate.cuda.lifting.symbolic import Pointer as PointerValue
 from migrate.cuda.parse import Program
-from migrate.cuda.types import Pointer, Scalar, scalar_of, scalars_in
+from migrate.cuda.types import Pointer, Scalar, Struct, Type, Vector, scalar_of, scalars_in
 from migrate.ir.index import Index, Range, TooComplex
 from migrate.ir.nodes import (
     Axis,
@@ -32,6 +32,7 @@ from migrate.ir.nodes import (
     Space,
     Statements,
 )
+from migrate.ir.predicate import less
 from migrate.source import SourceError, Span
 
 Extents = tuple[Index | int, ...]
@@ -63,6 +64,7 @@ def lift(
     meter = meter if meter is not None else Meter(doing=f"lifting {kernel_name}")
     launch = _Launch(kernel, grid, block)
     lifter = launch.lifter(meter, shared_bytes)
+    lifter.addressed, lifter.body = addressed(kernel.body), kernel.body
     prologue = _parameters(kernel, lifter, sizes, lengths or {})
     try:
         lifter.sequence(kernel.body.body)
@@ -120,16 +122,23 @@ class _Launch:
         for extent in self.dimensions.values():
             for symbol in extent.symbols():
                 ranges.setdefault(symbol.name, (0, None))
-        return Lifter(
+        facts = [
+            less(Index.axis(axis.name), axis.extent)
+            for axis in (*self.grid_axes, *self.block_axes)
+            if axis.extent.constant is None
+        ]
+        lifter = Lifter(
             self.axes,
             self.dimensions,
-            Known(ranges),
+            Known(ranges, tuple(facts)),
             meter,
             self.grid_axes,
             self.block_axes,
             self.block_size,
             Index.of(shared_bytes),
         )
+        lifter.guarded = len(facts)
+        return lifter
 
 
 def _parameters(
@@ -139,7 +148,8 @@ def _parameters(
     lengths: Mapping[str, Index | int],
 ) -> tuple[Op, ...]:
     """Bind the parameters; loads of the floating-point ones come before everything."""
-    names = {parameter.name for parameter in kernel.parameters}
+    names = {name for parameter in kernel.parameters for name in _integers_in(parameter)}
+    names |= {parameter.name for parameter in kernel.parameters}
     for name in sizes:
         if name not in names:
             raise SourceError(
@@ -147,51 +157,98 @@ def _parameters(
             )
     for variable in (*kernel.parameters, *kernel.globals_used):
         key = lifter.key(variable)
-        match variable.type:
-            case Pointer(element=element):
-                scalar = scalar_of(element)
-                if scalar is None:
-                    continue
-                length = Index.of(lengths.get(variable.name, Index.size(f"{variable.name}.size")))
-                _array(lifter, variable, scalar, length, constant=False)
-                lifter.state.variables[key] = PointerValue(
-                    variable.name, Number(Index.of(0), (variable.span,))
-                )
-            case Scalar(is_integer=True) if variable.storage == "parameter":
-                given = sizes.get(variable.name, Index.size(variable.name))
-                index = Index.of(given)
-                for symbol in index.symbols():
-                    lifter.known.ranges.setdefault(symbol.name, (0, None))
-                lifter.state.variables[key] = Number(index, (variable.span,))
-            case Scalar() as kind if variable.storage == "parameter":
-                buffer = Buffer(variable.name, (), kind.dtype, Space.CONSTANT, "in", variable.span)
-                lifter.add_buffer(buffer, kind)
-                value = lifter.fresh(kind.dtype)
-                lifter.loaded.add(variable.name)
-                version = lifter.state.versions[variable.name]
-                lifter.emit(Load(value, version, (), variable.span))
-                lifter.state.variables[key] = Data(value)
-            case kind:
-                inner = scalar_of(kind)
-                if inner is not None and variable.storage in ("constant", "global"):
-                    length = Index.of(scalars_in(kind))
-                    constant = variable.storage == "constant"
-                    _array(lifter, variable, inner, length, constant=constant)
-                    lifter.places[key] = variable.name
+        kind = variable.type
+        if variable.storage == "parameter":
+            made = _given(lifter, variable, variable.name, kind, sizes, lengths)
+            if made is not None:
+                lifter.state.variables[key] = made
+            continue
+        inner = scalar_of(kind)
+        if inner is not None and not isinstance(kind, Pointer):
+            length = Index.of(scalars_in(kind))
+            constant = variable.storage == "constant"
+            _array(lifter, variable, variable.name, kind, inner, length, constant=constant)
+            lifter.places[key] = variable.name
     loads = tuple(lifter.ops)
     lifter.ops.clear()
     return loads
 
 
+def _integers_in(parameter: ast.Variable) -> tuple[str, ...]:
+    """The names of the integers that a parameter passes: its own, or those of its members."""
+    found: list[str] = []
+    pending: list[tuple[str, Type]] = [(parameter.name, parameter.type)]
+    while pending:
+        name, kind = pending.pop()
+        match kind:
+            case Struct():
+                pending += [(f"{name}.{member.name}", member.type) for member in kind.members]
+            case Scalar(is_integer=True):
+                found.append(name)
+    return tuple(found)
+
+
+def _given(
+    lifter: Lifter,
+    variable: ast.Variable,
+    name: str,
+    kind: Type,
+    sizes: Mapping[str, Index | int],
+    lengths: Mapping[str, Index | int],
+) -> Symbolic | None:
+    """What a parameter, or a member of one that is a struct (`NAME.MEMBER`), is given as."""
+    match kind:
+        case Pointer(element=element):
+            scalar = scalar_of(element)
+            if scalar is None:
+                return None
+            length = Index.of(lengths.get(name, Index.size(f"{name}.size")))
+            _array(lifter, variable, name, kind, scalar, length, constant=False)
+            return PointerValue(name, Number(Index.of(0), (variable.span,)))
+        case Scalar(is_integer=True):
+            index = Index.of(sizes.get(name, Index.size(name)))
+            for symbol in index.symbols():
+                lifter.known.ranges.setdefault(symbol.name, (0, None))
+            return Number(index, (variable.span,))
+        case Scalar():
+            buffer = Buffer(name, (), kind.dtype, Space.CONSTANT, "in", variable.span)
+            lifter.add_buffer(buffer, kind)
+            value = lifter.fresh(kind.dtype)
+            lifter.loaded.add(name)
+            lifter.emit(Load(value, lifter.state.versions[name], (), variable.span))
+            return Data(value)
+        case Vector(element=element, lanes=lanes):
+            parts = [
+                _given(lifter, variable, f"{name}.{letter}", element, sizes, lengths)
+                for letter in "xyzw"[:lanes]
+            ]
+        case Struct():
+            parts = [
+                _given(lifter, variable, f"{name}.{member.name}", member.type, sizes, lengths)
+                for member in kind.members
+            ]
+        case _:
+            return None
+    unknown = Unknown(f"{name} holds what is not understood")
+    return Parts(tuple(unknown if part is None else part for part in parts))
+
+
 def _array(
-    lifter: Lifter, variable: ast.Variable, scalar: Scalar, length: Index, *, constant: bool
+    lifter: Lifter,
+    variable: ast.Variable,
+    name: str,
+    kind: Type,
+    scalar: Scalar,
+    length: Index,
+    *,
+    constant: bool,
 ) -> None:
     for symbol in length.symbols():
         lifter.known.ranges.setdefault(symbol.name, (0, None))
-    read_only = constant or (isinstance(variable.type, Pointer) and variable.type.const)
+    read_only = constant or (isinstance(kind, Pointer) and kind.const)
     role: Role = "in" if read_only else "inout"
     space = Space.CONSTANT if constant else Space.HBM
-    buffer = Buffer(variable.name, (length,), scalar.dtype, space, role, variable.span)
+    buffer = Buffer(name, (length,), scalar.dtype, space, role, variable.span)
     lifter.add_buffer(buffer, scalar)
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import ItemsView
+from collections.abc import KeysView, Mapping
 from dataclasses import dataclass, field
 
-from migrate.cuda.tokens import Expansion, Token
-from migrate.source import MAX_NAME
+from migrate.cuda.statement_expressions import Reduced, reduce
+from migrate.cuda.tokens import Expansion, Token, tokens
+from migrate.source import MAX_NAME, Source
 
 MAX_WORK = 400_000
 """Tokens that the macros of one file may go through."""
 
 MAX_NESTING = 64
 """Macro uses in the arguments of others."""
+
+_PARAMETERS = re.compile(rb"[A-Za-z_$][\w$]*|\.\.\.")
 
 
 class TooLarge(Exception):
@@ -33,88 +37,131 @@ class Allowance:
             raise TooLarge(f"the macros expand to more than {MAX_WORK:,} words")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Macro:
-    """A definition; `parameters` is `None` for an object-like one."""
+    """A definition; `parameters` is `None` for an object-like one.
+
+    The body is the text from `start` to `end`, split into tokens when it is first used:
+    most macros of a header never are.
+    """
 
     name: bytes
     parameters: tuple[bytes, ...] | None
     variadic: bool
-    body: tuple[Token, ...]
+    source: Source | None
+    text: bytes
+    start: int
+    end: int
+    reduced: Reduced | None = None
+    _body: tuple[Token, ...] | None = None
+
+    @property
+    def body(self) -> tuple[Token, ...]:
+        """Raises `SourceError` as `tokens` does."""
+        if self._body is None:
+            found = tokens(self.source, self.text, self.start, self.end)
+            body = tuple(token for token in found if token.kind != "newline")
+            if self.parameters is not None:
+                self.reduced = reduce(body, self.parameters)
+            self._body = body
+        return self._body
 
 
 @dataclass(slots=True)
 class Table:
     """The macros defined at one point of the text."""
 
-    _macros: dict[bytes, Macro] = field(default_factory=dict)
+    macros: dict[bytes, Macro] = field(default_factory=dict)
 
     def get(self, name: bytes) -> Macro | None:
-        return self._macros.get(name)
+        return self.macros.get(name)
 
     def define(self, macro: Macro) -> None:
-        self._macros[macro.name] = macro
+        self.macros[macro.name] = macro
 
     def remove(self, name: bytes) -> None:
-        self._macros.pop(name, None)
+        self.macros.pop(name, None)
 
-    def items(self) -> ItemsView[bytes, Macro]:
-        return self._macros.items()
+    def names(self) -> KeysView[bytes]:
+        return self.macros.keys()
 
 
-def parse_define(line: list[Token]) -> Macro:
-    """The macro that the tokens after `#define` define."""
-    name = line[0]
-    if len(line) < 2 or line[1].text != b"(" or line[1].spaced:
-        return Macro(name.text, None, False, tuple(line[1:]))
+_HEAD = re.compile(rb"(?:[ \t]|\\\r?\n|/\*.*?\*/)*+([A-Za-z_$][\w$]*+)(\()?", re.DOTALL)
+_LIST = re.compile(rb"(?:[^()/]|/(?!/)|//[^\n]*)*+\)")
+
+
+def parse_define(source: Source | None, text: bytes, start: int, end: int) -> Macro | None:
+    """The macro that the text after `#define` defines; `None` where it names none."""
+    head = _HEAD.match(text, start, end)
+    if head is None or len(head[1]) > MAX_NAME:
+        return None
+    if head[2] is None:
+        return Macro(head[1], None, False, source, text, head.end(), end)
+    closing = _LIST.match(text, head.end(), end)
+    if closing is None:
+        return None
     parameters: list[bytes] = []
     variadic = False
-    position = 2
-    while position < len(line) and line[position].text != b")":
-        token = line[position]
-        if token.text == b"...":
+    named = False
+    for word in _PARAMETERS.findall(_COMMENT.sub(b" ", closing[0])):
+        if word == b"...":
             variadic = True
             # `args...` names the rest; plain `...` is __VA_ARGS__.
-            if line[position - 1].kind != "name":
+            if not (named and _NAMED_REST.search(closing[0])):
                 parameters.append(b"__VA_ARGS__")
-        elif token.kind == "name":
-            parameters.append(token.text)
-        position += 1
-    return Macro(name.text, tuple(parameters), variadic, tuple(line[position + 1 :]))
+        else:
+            parameters.append(word)
+            named = True
+    return Macro(head[1], tuple(parameters), variadic, source, text, closing.end(), end)
+
+
+_COMMENT = re.compile(rb"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_NAMED_REST = re.compile(rb"[\w$]\s*\.\.\.")
+
+
+def given(name: str, value: str) -> Macro | None:
+    """The macro of a definition that stands in no file, `F(x)` and its text for instance."""
+    text = f"{name} {value}".encode()
+    return parse_define(None, text, 0, len(text))
 
 
 def expand(use: list[Token], table: Table, allowance: Allowance, nesting: int = 0) -> list[Token]:
     """Expand tokens fully.  Raises `TooLarge`."""
     if nesting > MAX_NESTING:
         raise TooLarge(f"macro arguments nest deeper than {MAX_NESTING} levels")
+    macros = table.macros
+    allowance.use(len(use))
+    if not any(token.text in macros for token in use):
+        return use
     out: list[Token] = []
     work: deque[Token] = deque(use)
     while work:
         token = work.popleft()
-        allowance.use(1)
-        macro = table.get(token.text) if token.kind == "name" else None
-        if macro is None or token.text in token.hidden:
+        macro = macros.get(token.text)
+        if macro is None or token.kind != "name" or token.text in token.hidden:
             out.append(token)
             continue
         if macro.parameters is None:
             expansion = _use_of(macro, token, token)
-            replaced = _substitute(macro, token, {}, {}, expansion)
-            allowance.use(len(replaced) * (1 + len(token.hidden) // 16))
-            work.extendleft(reversed(_hide(replaced, token.hidden | {macro.name})))
-            continue
-        taken = _arguments(work, allowance)
-        if taken is None:
-            out.append(token)
-            continue
-        arguments, closing = taken
-        expansion = _use_of(macro, token, closing)
-        raw = _bind(macro, arguments)
-        full = {name: expand(value, table, allowance, nesting + 1) for name, value in raw.items()}
-        replaced = _substitute(macro, token, raw, full, expansion)
-        made = sum(len(piece.text) for piece in replaced if piece.kind == "string")
-        allowance.use(len(replaced) * (1 + len(token.hidden) // 16) + made // 16)
-        hidden = (token.hidden & closing.hidden) | {macro.name}
-        work.extendleft(reversed(_hide(replaced, hidden)))
+            replaced = _substitute(macro, token, {}, {}, expansion, allowance)
+            hidden = token.hidden | {macro.name}
+        else:
+            taken = _arguments(work, allowance)
+            if taken is None:
+                out.append(token)
+                continue
+            arguments, closing = taken
+            expansion = _use_of(macro, token, closing)
+            raw = _bind(macro, arguments)
+            full = {
+                name: expand(value, table, allowance, nesting + 1) for name, value in raw.items()
+            }
+            replaced = _substitute(macro, token, raw, full, expansion, allowance)
+            made = sum(len(piece.text) for piece in replaced if piece.kind == "string")
+            allowance.use(made // 16)
+            hidden = (token.hidden & closing.hidden) | {macro.name}
+        allowance.use(len(replaced) * (1 + len(token.hidden) // 16))
+        work.extendleft(reversed(_hide(replaced, hidden, macros)))
     return out
 
 
@@ -129,8 +176,14 @@ def _use_of(macro: Macro, first: Token, last: Token) -> Expansion:
     )
 
 
-def _hide(replaced: list[Token], names: frozenset[bytes]) -> list[Token]:
-    return [token._replace(hidden=token.hidden | names) for token in replaced]
+def _hide(
+    replaced: list[Token], names: frozenset[bytes], macros: Mapping[bytes, Macro]
+) -> list[Token]:
+    """Forbid that macros expand themselves; only what is a macro's name can."""
+    return [
+        token._replace(hidden=token.hidden | names) if token.text in macros else token
+        for token in replaced
+    ]
 
 
 def _arguments(work: deque[Token], allowance: Allowance) -> tuple[list[list[Token]], Token] | None:
@@ -140,17 +193,18 @@ def _arguments(work: deque[Token], allowance: Allowance) -> tuple[list[list[Toke
     level = 0
     arguments: list[list[Token]] = [[]]
     for count, token in enumerate(work, start=1):
-        if token.text == b"(":
+        text = token.text
+        if text == b"(":
             level += 1
             if level == 1:
                 continue
-        elif token.text == b")":
+        elif text == b")":
             level -= 1
             if level == 0:
                 for _ in range(count):
                     work.popleft()
                 return arguments, token
-        elif token.text == b"," and level == 1:
+        elif text == b"," and level == 1:
             arguments.append([])
             continue
         arguments[-1].append(token)
@@ -180,10 +234,14 @@ def _substitute(
     raw: dict[bytes, list[Token]],
     full: dict[bytes, list[Token]],
     expansion: Expansion,
+    allowance: Allowance,
 ) -> list[Token]:
     """The body with arguments in place of parameters; `#` and `##` done."""
     out: list[Token] = []
     body = macro.body
+    if macro.reduced is not None and macro.reduced.holds(full):
+        body = macro.reduced.body
+    allowance.use(len(body) // 8)
     position = 0
     while position < len(body):
         token = body[position]
@@ -196,16 +254,25 @@ def _substitute(
             continue
         if token.text == b"##" and out and following is not None:
             right = _pieces(following, raw, expansion, use)
-            if right:
+            if token.spaced and out[-1].text == b"," and following.text == b"__VA_ARGS__":
+                # GNU: `, ## __VA_ARGS__` drops the comma where there are no arguments.
+                out = out if right else out[:-1]
+                out += right
+            elif right:
                 glued = out[-1].text + right[0].text
                 if len(glued) > MAX_NAME:
                     raise TooLarge(f"a macro pastes a name of more than {MAX_NAME:,} characters")
                 out[-1] = out[-1]._replace(text=glued, kind=_kind(glued, out[-1].kind))
                 out += right[1:]
+            elif out[-1].text == b"," and following.text in raw:
+                out.pop()
             position += 2
             continue
-        pasted = following is not None and following.text == b"##"
-        out += _pieces(token, raw if pasted else full, expansion, use)
+        if token.kind == "name" and token.text in raw:
+            pasted = following is not None and following.text == b"##"
+            out += _pieces(token, raw if pasted else full, expansion, use)
+        else:
+            out.append(_spelled(token, expansion, use))
         position += 1
     if out:
         out[0] = out[0]._replace(spaced=use.spaced)
@@ -217,27 +284,31 @@ def _pieces(
 ) -> list[Token]:
     if token.text not in bound:
         return [_spelled(token, expansion, use)]
-    pieces = [_came_through(piece, expansion) for piece in bound[token.text]]
+    pieces = [
+        piece if piece.inside is not None else piece._replace(inside=expansion)
+        for piece in bound[token.text]
+    ]
     if pieces:
         pieces[0] = pieces[0]._replace(spaced=token.spaced)
     return pieces
 
 
-def _came_through(piece: Token, expansion: Expansion) -> Token:
-    return piece if piece.inside is not None else piece._replace(inside=expansion)
-
-
 def _spelled(token: Token, expansion: Expansion, use: Token) -> Token:
-    if token.source is None:
+    kind, text, source, start, end, _, _, hidden, spaced = token
+    if source is None:
         # A definition that is in no file: everything it makes stands where it is used.
-        return token._replace(
-            source=use.source,
-            start=expansion.start,
-            end=expansion.end,
-            expansion=use.expansion,
-            inside=expansion,
+        return Token(
+            kind,
+            text,
+            use.source,
+            expansion.start,
+            expansion.end,
+            use.expansion,
+            expansion,
+            hidden,
+            spaced,
         )
-    return token._replace(expansion=expansion, inside=expansion)
+    return Token(kind, text, source, start, end, expansion, expansion, hidden, spaced)
 
 
 def _kind(text: bytes, fallback: str) -> str:

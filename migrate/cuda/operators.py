@@ -17,12 +17,12 @@ from migrate.cuda.ast import (
 )
 from migrate.cuda.conversions import (
     balance,
-    condition,
     convert,
     decay,
 )
 from migrate.cuda.scope import Scope
 from migrate.cuda.types import (
+    ADDRESS,
     BOOL,
     INT,
     LONG,
@@ -30,8 +30,10 @@ from migrate.cuda.types import (
     Array,
     Pointer,
     Scalar,
+    Struct,
     Type,
     Unknown,
+    Vector,
     promote,
 )
 
@@ -60,7 +62,15 @@ _OPERATORS = {**ARITHMETIC, **_COMPARISONS, **_BITWISE, **_SHIFTS}
 def element(base: Expression, index: Expression, node: Node, scope: Scope) -> Expression:
     """`base[index]`."""
     match base.type:
+        case Scalar() if isinstance(index.type, Pointer | Array):
+            return element(index, base, node, scope)
         case Pointer(element=kind) | Array(element=kind):
+            if isinstance(kind, Unknown):
+                return scope.opaque(node, f"the type {kind} is not understood", kind)
+            if isinstance(index.type, Struct):
+                from migrate.cuda import objects
+
+                index = objects.as_scalar(index, INT, node, scope)
             if not isinstance(index.type, Scalar) or not index.type.is_integer:
                 if isinstance(index.type, Unknown):
                     return Element(base, index, kind, scope.span(node))
@@ -81,16 +91,36 @@ def binary(
     operator: str, left: Expression, right: Expression, node: Node, scope: Scope
 ) -> Expression:
     """`left operator right` after the conversions that the language makes."""
+    if isinstance(left.type, Scalar) and isinstance(right.type, Scalar) and operator in _OPERATORS:
+        return _arithmetic(operator, left, right, node, scope)
+    from migrate.cuda import componentwise, objects
+    from migrate.cuda.expressions import truth
+
     span = scope.span(node)
-    left, right = decay(left), decay(right)
-    if operator in ("&&", "||"):
-        word: OneOf["and", "or"] = "and" if operator == "&&" else "or"
-        return Logical(word, condition(left), condition(right), BOOL, span)
     if isinstance(left.type, Unknown) or isinstance(right.type, Unknown):
         # The operand has been reported; this keeps the whole of it from meaning anything.
         return left if isinstance(left.type, Unknown) else right
+    defined = objects.overloaded(operator, (left, right), node, scope)
+    if defined is not None:
+        return defined
+    left, right = decay(left), decay(right)
+    if operator in ("&&", "||"):
+        word: OneOf["and", "or"] = "and" if operator == "&&" else "or"
+        first, second = truth(left, node, scope), truth(right, node, scope)
+        return Logical(word, first, second, BOOL, span)
+    left = objects.as_scalar(left, None, node, scope)
+    right = objects.as_scalar(right, None, node, scope)
+    if isinstance(left.type, Vector) or isinstance(right.type, Vector):
+        return componentwise.binary(operator, left, right, node, scope)
     if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
         return _pointer_arithmetic(operator, left, right, node, scope)
+    return _arithmetic(operator, left, right, node, scope)
+
+
+def _arithmetic(
+    operator: str, left: Expression, right: Expression, node: Node, scope: Scope
+) -> Expression:
+    span = scope.span(node)
     if operator in _SHIFTS:
         if not _integers(left.type, right.type):
             return scope.opaque(node, f"{left.type} {operator} {right.type} is not understood")
@@ -150,6 +180,12 @@ def cast_to(to: Type, value: Expression, node: Node, scope: Scope) -> Expression
         return Cast(value, VOID, scope.span(node))
     if value.type == to:
         return value
+    if value.type == ADDRESS and isinstance(to, Scalar) and to.size >= 4:
+        return value
+    if isinstance(to, Struct) or isinstance(value.type, Struct):
+        from migrate.cuda import objects
+
+        return objects.fitted(value, to, node, scope)
     converted = convert(value, to, written=True)
     if isinstance(converted, Cast):
         return Cast(converted.operand, to, scope.span(node))

@@ -11,15 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cached_property
+from typing import Literal, NamedTuple
 
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Node
 
 from migrate.budget import Meter
+from migrate.cuda.disagreements import Disagreement, disagreements
 from migrate.cuda.preprocess import Expanded, Include, preprocess
-from migrate.source import Source, SourceError, Span
-
-_CHUNK = 1 << 15
+from migrate.cuda.recoveries import error_bytes, recoveries
+from migrate.cuda.repairs import Names, repairs
+from migrate.cuda.syntax import Captures, captures, tree
+from migrate.source import Source, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +47,15 @@ class Definition:
     specialised: bool = False
 
 
+Memory = Literal["constant", "device", "managed", "shared", "dynamic-shared", "host"]
+
+
 @dataclass(frozen=True, slots=True)
 class FileVariable:
     """A variable at file scope: `memory` is `host` for what only constants can be taken from."""
 
     name: str
-    memory: Literal["constant", "device", "managed", "host"]
+    memory: Memory
     declaration: Node
     declarator: Node
 
@@ -75,6 +81,17 @@ class Program:
     enumerators: Mapping[str, tuple[Node | None, int]]
     structs: Mapping[str, Node]
     root: Node = field(repr=False)
+    disagreements: tuple[Disagreement, ...] = ()
+
+    @cached_property
+    def _disagreed(self) -> Mapping[tuple[int, int], Disagreement]:
+        return {issue.node: issue for issue in reversed(self.disagreements)}
+
+    def disagreement(self, node: Node) -> Disagreement | None:
+        """Why a statement, or the head of a function, must not be read from its tree."""
+        if not self.disagreements:
+            return None
+        return self._disagreed.get((node.start_byte, node.end_byte))
 
     @property
     def kernels(self) -> tuple[Definition, ...]:
@@ -110,20 +127,69 @@ def parse(
     """
     meter = meter if meter is not None else Meter(doing=f"parsing {source.name}")
     expanded = preprocess(source, defines=defines, include=include, meter=meter)
-    root = _tree(expanded.text, source, meter)
-    found = _Found(expanded)
-    for node, template, specialised in _definitions(root, meter):
+    repaired = _repaired(expanded, source, meter)
+    found = _Found(repaired.expanded)
+    for node, template, specialised in _definitions(repaired.root, meter):
         found.add(node, template, specialised)
+    on_device = [
+        definition.node
+        for group in found.functions.values()
+        for definition in group
+        if definition.kind != "host"
+    ]
     return Program(
         source=source,
-        expanded=expanded,
+        expanded=repaired.expanded,
         functions={name: tuple(group) for name, group in found.functions.items()},
         variables=found.variables,
         aliases=found.aliases,
         enumerators=found.enumerators,
         structs=found.structs,
-        root=root,
+        root=repaired.root,
+        disagreements=disagreements(
+            repaired.found,
+            on_device,
+            repaired.expanded,
+            repaired.names,
+            {*found.functions, *found.variables, *found.enumerators},
+        ),
     )
+
+
+MAX_ROUNDS = 4
+"""Repairs uncover others: an expression is repaired only where its statement is one."""
+
+
+class _Repaired(NamedTuple):
+    expanded: Expanded
+    root: Node
+    found: Captures
+    names: Names
+
+
+def _repaired(expanded: Expanded, source: Source, meter: Meter) -> _Repaired:
+    """The tree of a text, repaired; rewriting after an error stays only where it helps."""
+    state = _parsed(expanded, source, meter)
+    for _ in range(MAX_ROUNDS):
+        recovered = recoveries(state.found, state.expanded.text, state.names)
+        if recovered:
+            candidate = _parsed(state.expanded.edited(recovered), source, meter)
+            if error_bytes(candidate.found) < error_bytes(state.found):
+                state = candidate
+            else:
+                recovered = []
+        edits = repairs(state.found, state.names)
+        if edits:
+            state = _parsed(state.expanded.edited(edits), source, meter)
+        if not (recovered or edits):
+            break
+    return state
+
+
+def _parsed(expanded: Expanded, source: Source, meter: Meter) -> _Repaired:
+    root = tree(expanded.text, source.name, meter)
+    found = captures(root, expanded.text, source.name)
+    return _Repaired(expanded, root, found, Names(expanded.text, found))
 
 
 def first_error(program: Program) -> Span | None:
@@ -137,34 +203,6 @@ def first_error(program: Program) -> Span | None:
             break
         node = following
     return program.span(node)
-
-
-def _tree(text: bytes, source: Source, meter: Meter) -> Node:
-    import tree_sitter_cuda
-
-    parser = Parser(Language(tree_sitter_cuda.language()))
-    stopped: list[Exception] = []
-
-    def read(offset: int, _point: object) -> bytes:
-        return b"" if stopped else text[offset : offset + _CHUNK]
-
-    def progress(_offset: int, _error: bool) -> bool:
-        # An exception must not pass through the parser, so it waits here.
-        try:
-            meter.look()
-        except Exception as error:  # noqa: BLE001
-            stopped.append(error)
-        return bool(stopped)
-
-    try:
-        tree = parser.parse(read, progress_callback=progress)
-    except ValueError:
-        if not stopped:
-            raise SourceError("cannot be parsed as CUDA C++", file=source.name) from None
-        raise stopped[0] from None
-    if stopped:
-        raise stopped[0]
-    return tree.root_node
 
 
 _QUALIFIERS_AHEAD = re.compile(
@@ -240,7 +278,9 @@ class _Found:
             case "enum_specifier":
                 self._enum(node)
             case "struct_specifier" | "class_specifier" | "union_specifier":
-                self.structs[self.text(node.child_by_field_name("name"))] = node
+                name = self.text(node.child_by_field_name("name"))
+                if node.child_by_field_name("body") is not None or name not in self.structs:
+                    self.structs[name] = node
             case _:
                 return
 
@@ -286,7 +326,7 @@ class _Found:
                     )
                 case "parameter_declaration" | "optional_parameter_declaration":
                     yield TemplateParameter(
-                        self.text(child.child_by_field_name("declarator")),
+                        self.text(_named(child.child_by_field_name("declarator"))),
                         "value",
                         type=child.child_by_field_name("type"),
                         default=child.child_by_field_name("default_value"),
@@ -298,8 +338,10 @@ class _Found:
 
     def _declaration(self, node: Node) -> None:
         words = {self.text(child) for child in node.children if child.type != "init_declarator"}
-        memory: Literal["constant", "device", "managed", "host"] = "host"
-        if "__constant__" in words:
+        memory: Memory = "host"
+        if "__shared__" in words:
+            memory = "dynamic-shared" if "extern" in words else "shared"
+        elif "__constant__" in words:
             memory = "constant"
         elif "__managed__" in words:
             memory = "managed"
@@ -327,7 +369,9 @@ class _Found:
             if named is None:
                 named = declarator
             self.aliases[self.text(named)] = Alias(target, declarator)
-            if target.type == "struct_specifier":
+            if target.type == "enum_specifier":
+                self._enum(target)
+            if target.type in ("struct_specifier", "union_specifier", "class_specifier"):
                 self.structs[self.text(named)] = target
 
     def _enum(self, node: Node) -> None:
@@ -342,6 +386,16 @@ class _Found:
                 base, offset = value, 0
             self.enumerators[self.text(child.child_by_field_name("name"))] = (base, offset)
             offset += 1
+
+
+def _named(declarator: Node | None) -> Node | None:
+    """The name in a declarator: `Op` of `float (*Op)(float, float)`."""
+    for _ in range(16):
+        if declarator is None or declarator.type == "identifier":
+            return declarator
+        inner = declarator.child_by_field_name("declarator")
+        declarator = inner or next(iter(declarator.named_children), None)
+    return declarator
 
 
 def _first_declarator(node: Node) -> Node | None:

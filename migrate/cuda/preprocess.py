@@ -1,181 +1,41 @@
-"""The preprocessor: conditionals, macro expansion, includes, and where everything came from.
+"""The preprocessor: conditionals, macro expansion, includes.
 
 The parser needs expanded text (a macro that is a loop head reads as a function otherwise),
-and a reviewer needs places in the text as written.  `preprocess` gives both: `Expanded.text`
-for the parser, `Expanded.span` from its byte ranges to `Span`s whose `via` are the macro
-uses and includes on the way.
+and a reviewer needs places in the text as written: `Expanded` has both.
 
-A span that lies in one macro's body points into that body.  One that mixes a body with
-what surrounds it points at the macro's use.
+One branch of every conditional is kept, for a stated configuration: nvcc compiling for
+compute capability 8.0 (`configuration`), and what `-D` adds.  Text in which no macro is named
+is copied as it is, whatever its size; only uses of macros are split into tokens.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from migrate.budget import Meter
+from migrate.cuda.configuration import predefined
 from migrate.cuda.constants import evaluate_condition
-from migrate.cuda.macros import Allowance, Macro, Table, TooLarge, expand, parse_define
-from migrate.cuda.tokens import Expansion, Token, tokens
-from migrate.source import MAX_BYTES, Frame, Source, SourceError, Span
+from migrate.cuda.macros import Allowance, Macro, Table, TooLarge, expand, given, parse_define
+from migrate.cuda.origins import FAR, Edit, Expanded, LeftOut, Made, Segment
+from migrate.cuda.tokens import Marks, Token, check_size, marks, refused, tokens
+from migrate.source import MAX_BYTES, MAX_NAME, Frame, Source, SourceError
 
-Include = Callable[[str], Source | None]
-MAX_INCLUDE_DEPTH = 32
+__all__ = ["Edit", "Expanded", "Include", "LeftOut", "preprocess"]
 
-MAX_EXPANDED = 2 * MAX_BYTES
+Include = Callable[[str, Source], Source | None]
+"""From the name between the quotes or brackets and the file that includes it to its text."""
+
+MAX_INCLUDE_DEPTH: Final = 32
+
+MAX_EXPANDED: Final = 2 * MAX_BYTES
 """Bytes after preprocessing."""
 
-# What nvcc defines (CUDA Compiler Driver NVCC, "NVCC Identification Macros"; an
-# architecture that has everything this tool understands), and function-like words of
-# compilers and well-known libraries that say nothing about a kernel's meaning or stand for a
-# loop head or a qualifier.  A file's own definition replaces them.
-PREDEFINED: tuple[str, ...] = (
-    "__CUDACC__ 1",
-    "__NVCC__ 1",
-    "__CUDA_ARCH__ 900",
-    "__cplusplus 201703L",
-    "__CUDACC_VER_MAJOR__ 12",
-    "__CUDACC_VER_MINOR__ 4",
-    "CUDART_VERSION 12040",
-    "CUDA_VERSION 12040",
-    "__align__(n)",
-    "__attribute__(x)",
-    "__declspec(x)",
-    "__restrict __restrict__",
-    "__extension__",
-    "C10_LAUNCH_BOUNDS_0 __launch_bounds__(1024)",
-    "C10_LAUNCH_BOUNDS_1(threads) __launch_bounds__(threads)",
-    "C10_LAUNCH_BOUNDS_2(threads, blocks) __launch_bounds__(threads, blocks)",
-    "C10_HOST_DEVICE __host__ __device__",
-    "C10_DEVICE __device__",
-    "HIP_DYNAMIC_SHARED(type, name) extern __shared__ type name[];",
-    # The grid-stride loop head of Caffe's device_alternate.hpp and its descendants.
-    (
-        "CUDA_KERNEL_LOOP(index, count) for (int index = blockIdx.x * blockDim.x + threadIdx.x;"
-        " index < (count); index += blockDim.x * gridDim.x)"
-    ),
-    # sys/param.h
-    "MIN(a, b) (((a) < (b)) ? (a) : (b))",
-    "MAX(a, b) (((a) > (b)) ? (a) : (b))",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    """`Expanded.text` from `out` on, up to the next segment, came from `start` in `source`.
-
-    Verbatim text keeps its length; `end` is where its origin ends.
-    """
-
-    out: int
-    source: Source | None
-    start: int
-    end: int
-    expansion: Expansion | None
-    inside: Expansion | None
-    include: tuple[Frame, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Expanded:
-    """Preprocessed text and the way back."""
-
-    text: bytes
-    source: Source
-    macros: Mapping[str, Macro]
-    missing_includes: tuple[str, ...]
-    pragmas: tuple[tuple[int, str], ...]
-    _segments: tuple[_Segment, ...] = field(repr=False)
-    _starts: tuple[int, ...] = field(repr=False)
-
-    def span(self, start: int, end: int) -> Span:
-        """The place in reviewed text of a byte range of `text`."""
-        if not self._segments:
-            return self.source.whole()
-        first = self._at(start)
-        last = self._at(max(end - 1, start))
-        origin = _origin(first, start) if first.inside is None else first.start
-        limit = _origin(last, end) if last.inside is None else last.end
-        together = first.expansion is last.expansion and first.source is last.source
-        if together and first.source is not None:
-            if origin <= limit:
-                via = first.include + _frames(first.expansion)
-                return _with_via(first.source.span(origin, limit), via)
-        common = _common(first.inside, last.inside)
-        if common is not None:
-            return self._use(common, first.include)
-        outer_first, outer_last = _outermost(first.inside), _outermost(last.inside)
-        begin = outer_first.start if outer_first is not None else origin
-        finish = outer_last.end if outer_last is not None else limit
-        source = outer_first.source if outer_first is not None else first.source
-        if source is None or finish < begin:
-            source, begin, finish = self.source, 0, 0
-        return _with_via(source.span(begin, finish), first.include)
-
-    def _use(self, use: Expansion | None, include: tuple[Frame, ...]) -> Span:
-        while use is not None and use.source is None:
-            use = use.parent
-        if use is None or use.source is None:
-            return _with_via(self.source.span(0, 0), include)
-        return _with_via(use.source.span(use.start, use.end), include + _frames(use.parent))
-
-    def _at(self, position: int) -> _Segment:
-        return self._segments[max(bisect_right(self._starts, position) - 1, 0)]
-
-
-def _origin(segment: _Segment, position: int) -> int:
-    return min(segment.start + max(position - segment.out, 0), segment.end)
-
-
-def _with_via(span: Span, via: tuple[Frame, ...]) -> Span:
-    if not via:
-        return span
-    return Span(
-        file=span.file,
-        start_line=span.start_line,
-        start_column=span.start_column,
-        end_line=span.end_line,
-        end_column=span.end_column,
-        via=via,
-    )
-
-
-def _frames(expansion: Expansion | None) -> tuple[Frame, ...]:
-    frames: list[Frame] = []
-    while expansion is not None:
-        if expansion.source is not None:
-            place = expansion.source.span(expansion.start, expansion.end)
-            frames.append(
-                Frame(
-                    kind="macro",
-                    name=expansion.name,
-                    file=place.file,
-                    line=place.start_line,
-                    column=place.start_column,
-                )
-            )
-        expansion = expansion.parent
-    return tuple(reversed(frames))
-
-
-def _chain(expansion: Expansion | None) -> list[Expansion]:
-    out: list[Expansion] = []
-    while expansion is not None:
-        out.append(expansion)
-        expansion = expansion.parent
-    return out
-
-
-def _common(first: Expansion | None, last: Expansion | None) -> Expansion | None:
-    others = {id(use) for use in _chain(last)}
-    return next((use for use in _chain(first) if id(use) in others), None)
-
-
-def _outermost(expansion: Expansion | None) -> Expansion | None:
-    chain = _chain(expansion)
-    return chain[-1] if chain else None
+_NAME = re.compile(rb"[A-Za-z_$][\w$]*")
+_WORD = re.compile(rb"(?:[ \t]|\\\r?\n|/\*.*?\*/)*+([a-z_]+)", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -186,44 +46,40 @@ class _Conditional:
 
 
 @dataclass(slots=True)
+class _Pending:
+    """A macro use whose arguments go on behind a directive."""
+
+    macro: Macro
+    use: list[Token]
+    level: int
+    runs: list[tuple[int, int]]
+
+
+@dataclass(slots=True)
 class _State:
+    name: str
     meter: Meter
     include: Include | None
     table: Table
     allowance: Allowance = field(default_factory=Allowance)
     pieces: list[bytes] = field(default_factory=list)
-    segments: list[_Segment] = field(default_factory=list)
+    segments: list[Segment | Made] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
     length: int = 0
+    included: int = 0
     missing: list[str] = field(default_factory=list)
     pragmas: list[tuple[int, str]] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
     once: set[str] = field(default_factory=set)
 
-    def write(
-        self,
-        text: bytes,
-        token: Token | None,
-        include: tuple[Frame, ...],
-        *,
-        source: Source | None = None,
-        start: int = 0,
-        end: int = 0,
-    ) -> None:
-        if not text:
-            return
-        if token is not None:
-            segment = _Segment(
-                self.length, token.source, token.start, token.end,
-                token.expansion, token.inside, include,
-            )  # fmt: skip
-        else:
-            segment = _Segment(self.length, source, start, end, None, None, include)
-        self.segments.append(segment)
-        self.meter.step()
-        self.pieces.append(text)
-        self.length += len(text)
-        if self.length > MAX_EXPANDED:
-            shown = segment.source.name if segment.source is not None else "a definition"
-            raise SourceError("expands to more text than is read", file=shown)
+    def write(self, text: bytes, segment: Segment | Made) -> None:
+        if text:
+            self.starts.append(self.length)
+            self.segments.append(segment)
+            self.pieces.append(text)
+            self.length += len(text)
+            if self.length > MAX_EXPANDED:
+                raise SourceError("expands to more text than is read", file=self.name)
 
 
 def preprocess(
@@ -240,217 +96,337 @@ def preprocess(
     skipped and listed.  Macros that are used but defined nowhere stay as they are.
     Raises `SourceError` where the macros expand to more than is read.
     """
-    state = _State(meter if meter is not None else Meter(), include, Table())
-    for line in PREDEFINED:
-        state.table.define(parse_define(tokens(None, line.encode())))
+    check_size(source)
+    meter = meter if meter is not None else Meter()
+    state = _State(source.name, meter, include, Table(dict(predefined())))
     for name, value in (defines or {}).items():
-        state.table.define(parse_define(tokens(None, f"{name} {value}".encode())))
-    _file(source, state, (), 0)
+        macro = given(name, value)
+        if macro is None:
+            raise SourceError(f"'{name}' is not a macro's name", file="a definition")
+        state.table.define(macro)
+    _File(source, state, (), 0).read()
     return Expanded(
         text=b"".join(state.pieces),
         source=source,
-        macros={name.decode(): macro for name, macro in state.table.items()},
+        macros=state.table.macros,
         missing_includes=tuple(dict.fromkeys(state.missing)),
         pragmas=tuple(state.pragmas),
-        _segments=tuple(state.segments),
-        _starts=tuple(segment.out for segment in state.segments),
+        left_out=tuple(state.left_out),
+        _segments=state.segments,
+        _starts=[*state.starts, FAR],
     )
 
 
-def _file(source: Source, state: _State, frames: tuple[Frame, ...], depth: int) -> None:
-    text = source.encoded
-    stream = tokens(source, text)
-    conditionals: list[_Conditional] = []
-    # Verbatim text is copied in runs, from `run` up to the next macro use or directive.
-    run = 0
-    position = 0
-    line_start = True
-    while position < len(stream):
-        token = stream[position]
-        if token.kind == "newline":
-            line_start = True
-            position += 1
-            continue
-        if line_start and token.text == b"#":
-            _flush(state, source, run, token.start, frames, conditionals)
-            end = position + 1
-            while end < len(stream) and stream[end].kind != "newline":
-                end += 1
-            _directive(stream[position + 1 : end], state, source, frames, conditionals, depth)
-            run = stream[end].start if end < len(stream) else len(text)
-            position = end
-            continue
-        line_start = False
-        if token.kind == "name" and _active(conditionals):
-            macro = state.table.get(token.text)
-            if macro is not None:
-                try:
-                    used = _expand_use(stream, position, macro, state)
-                except TooLarge as refusal:
-                    raise _refused(refusal, token) from None
-                if used is not None:
-                    expanded, following = used
-                    _flush(state, source, run, token.start, frames, conditionals)
-                    for index, piece in enumerate(expanded):
-                        blank = b" " if piece.spaced or index == 0 else b""
-                        if blank:
-                            state.write(blank, piece, frames)
-                        state.write(piece.text, piece, frames)
-                    last = stream[following - 1]
-                    if expanded:
-                        state.write(b" ", expanded[-1], frames)
-                    run = last.end
-                    position = following
-                    continue
-        position += 1
-    _flush(state, source, run, len(text), frames, conditionals)
+class _File:
+    """One file on its way through the preprocessor."""
 
+    def __init__(
+        self, source: Source, state: _State, frames: tuple[Frame, ...], depth: int
+    ) -> None:
+        self.source = source
+        self.text = source.encoded
+        self.state = state
+        self.frames = frames
+        self.depth = depth
+        self.conditionals: list[_Conditional] = []
+        self.active = True
+        self.pending: _Pending | None = None
+        self.excluded: tuple[str, int] = ("", 0)
 
-def _refused(refusal: TooLarge, token: Token) -> SourceError:
-    if token.source is None:
-        return SourceError(str(refusal), file="a definition")
-    where = token.source.span(token.start, token.end)
-    return SourceError(str(refusal), file=token.source.name, where=where)
+    def read(self) -> None:
+        found = marks(self.text)
+        run = 0
+        for start, end in found.directives:
+            self._run(run, start, found)
+            self._directive(start, end)
+            run = end
+        self._run(run, len(self.text), found)
+        self._give_up(found)
 
+    # -- text -------------------------------------------------------------------------
 
-def _active(conditionals: list[_Conditional]) -> bool:
-    return not conditionals or conditionals[-1].active
-
-
-def _flush(
-    state: _State,
-    source: Source,
-    start: int,
-    end: int,
-    frames: tuple[Frame, ...],
-    conditionals: list[_Conditional],
-) -> None:
-    if end > start and _active(conditionals):
-        text = source.encoded[start:end]
-        state.write(text, None, frames, source=source, start=start, end=end)
-
-
-def _expand_use(
-    stream: list[Token], position: int, macro: Macro, state: _State
-) -> tuple[list[Token], int] | None:
-    """The tokens that a macro use stands for, and the position after it."""
-    following = position + 1
-    use = [stream[position]]
-    while True:
-        if macro.parameters is not None:
-            end = _call_end(stream, following)
-            state.allowance.use(((end or len(stream)) - following) // 8)
-            if end is None:
-                return None if len(use) == 1 and following == position + 1 else (use, following)
-            use += [token for token in stream[following:end] if token.kind != "newline"]
-            following = end
-        expanded = expand(use, state.table, state.allowance)
-        # A macro may expand to the name of a function-like one whose arguments follow.
-        last = expanded[-1] if expanded else None
-        again = state.table.get(last.text) if last is not None and last.kind == "name" else None
-        if (
-            again is None
-            or last is None
-            or again.parameters is None
-            or last.text in last.hidden
-            or _call_end(stream, following) is None
-        ):
-            return expanded, following
-        use, macro = expanded, again
-
-
-def _call_end(stream: list[Token], position: int) -> int | None:
-    """The position after the closing parenthesis of arguments that start at `position`."""
-    while position < len(stream) and stream[position].kind == "newline":
-        position += 1
-    if position >= len(stream) or stream[position].text != b"(":
-        return None
-    level = 0
-    for index in range(position, len(stream)):
-        text = stream[index].text
-        if text == b"(":
-            level += 1
-        elif text == b")":
-            level -= 1
-            if level == 0:
-                return index + 1
-    return None
-
-
-def _directive(
-    line: list[Token],
-    state: _State,
-    source: Source,
-    frames: tuple[Frame, ...],
-    conditionals: list[_Conditional],
-    depth: int,
-) -> None:
-    if not line:
-        return
-    rest = line[1:]
-    match line[0].text:
-        case b"if" | b"ifdef" | b"ifndef" as word:
-            active = _active(conditionals)
-            truth = active and _truth(word, rest, state)
-            conditionals.append(_Conditional(active, truth, truth))
-        case b"elif" if conditionals:
-            top = conditionals[-1]
-            top.active = top.outer_active and not top.taken and _truth(b"if", rest, state)
-            top.taken = top.taken or top.active
-        case b"else" if conditionals:
-            top = conditionals[-1]
-            top.active = top.outer_active and not top.taken
-            top.taken = True
-        case b"endif" if conditionals:
-            conditionals.pop()
-        case b"define" if _active(conditionals) and rest:
-            state.table.define(parse_define(rest))
-        case b"undef" if _active(conditionals) and rest:
-            state.table.remove(rest[0].text)
-        case b"pragma" if _active(conditionals):
-            words = b" ".join(token.text for token in rest).decode("utf-8", "replace")
-            if words == "once":
-                state.once.add(source.digest)
-            state.pragmas.append((state.length, words))
-        case b"include" if _active(conditionals) and rest:
-            _include(rest, state, source, frames, depth)
-        case _:
+    def _run(self, start: int, end: int, found: Marks) -> None:
+        if start == end:
             return
+        if not self.active:
+            if self.depth == 0:
+                self.state.left_out.append(LeftOut(start, end, *self.excluded))
+            return
+        self.state.meter.step()
+        if self.pending is not None:
+            start = self._resume(start, end)
+        names = set(_NAME.findall(self.text, start, end))
+        if names and max(map(len, names)) > MAX_NAME:
+            tokens(self.source, self.text, start, end)
+        used = names & self.state.table.names()
+        if used:
+            start = self._expanded_run(start, end, used, found)
+        self._verbatim(start, end)
+
+    def _verbatim(self, start: int, end: int) -> None:
+        if end > start:
+            segment = Segment(self.source, start, end, None, None, self.frames)
+            self.state.write(self.text[start:end], segment)
+
+    def _expanded_run(self, start: int, end: int, used: set[bytes], found: Marks) -> int:
+        """Write a run up to where it is verbatim again; that place."""
+        text = self.text
+        macros = self.state.table.macros
+        written = start
+        for name in _NAME.finditer(text, start, end):
+            if name[0] not in used:
+                continue
+            at, after = name.span()
+            if at < written or self._is_no_name(at, found):
+                continue
+            macro = macros[name[0]]
+            if macro.parameters is not None and not _opens(text, after, end):
+                continue
+            self.state.meter.step()
+            use = [Token("name", name[0], self.source, at, after)]
+            try:
+                taken = self._use(macro, use, after, end)
+            except TooLarge as refusal:
+                raise refused(self.source, (at, after), str(refusal)) from None
+            if taken is None:
+                continue
+            expanded, following = taken
+            self._verbatim(written, at)
+            if self.pending is not None:
+                self.pending.runs.append((at, end))
+                return end
+            self._emit(expanded)
+            written = following
+        return written
+
+    def _is_no_name(self, at: int, found: Marks) -> bool:
+        """Whether a place lies in a comment or a literal, or ends a number."""
+        index = bisect_right(found.quiet_starts, at) - 1
+        if index >= 0 and at < found.quiet_ends[index]:
+            return True
+        before = self.text[max(at - 2, 0) : at]
+        return before[-1:].isdigit() or (before[-1:] == b"." and before[:1].isdigit())
+
+    def _emit(self, expanded: list[Token]) -> None:
+        state = self.state
+        state.meter.step(1 + len(expanded))
+        if expanded:
+            piece = Made(expanded, self.frames)
+            state.write(piece.text, piece)
+
+    # -- uses of macros ---------------------------------------------------------------
+
+    def _use(
+        self, macro: Macro, use: list[Token], following: int, end: int
+    ) -> tuple[list[Token], int] | None:
+        """The tokens that a use stands for, and the place after it; `None` for no use."""
+        while True:
+            if macro.parameters is not None:
+                arguments, closed, level = self._arguments(following, end)
+                if not closed:
+                    if len(use) == 1 and level > 0:
+                        self.pending = _Pending(macro, use + arguments, level, [])
+                        return use, end
+                    return None if len(use) == 1 else (use, following)
+                use = use + arguments
+                following = arguments[-1].end
+            expanded = expand(use, self.state.table, self.state.allowance)
+            # A macro may expand to the name of a function-like one whose arguments follow.
+            last = expanded[-1] if expanded else None
+            again = self.state.table.get(last.text) if last is not None else None
+            if (
+                again is None
+                or last is None
+                or again.parameters is None
+                or last.text in last.hidden
+                or not _opens(self.text, following, end)
+            ):
+                return expanded, following
+            use, macro = expanded, again
+
+    def _arguments(self, start: int, end: int) -> tuple[list[Token], bool, int]:
+        """The tokens of parenthesised arguments, whether they close, else how many are open."""
+        closing = _closing(self.text, start, end)
+        found = tokens(self.source, self.text, start, end if closing is None else closing)
+        if closing is None:
+            self.state.allowance.use(len(found))
+        level = 0
+        taken: list[Token] = []
+        for token in found:
+            if token.kind == "newline":
+                continue
+            taken.append(token)
+            if token.text == b"(":
+                level += 1
+            elif token.text == b")":
+                level -= 1
+                if level == 0:
+                    return taken, True, 0
+        if closing is not None:
+            # A parenthesis in a literal or a comment misled the quick search.
+            return self._slow_arguments(start, end)
+        return taken, False, level
+
+    def _slow_arguments(self, start: int, end: int) -> tuple[list[Token], bool, int]:
+        level = 0
+        taken: list[Token] = []
+        for token in tokens(self.source, self.text, start, end):
+            if token.kind != "newline":
+                taken.append(token)
+            level += (token.text == b"(") - (token.text == b")")
+            if level == 0 and taken:
+                return taken, True, 0
+        self.state.allowance.use(len(taken))
+        return taken, False, level
+
+    def _resume(self, start: int, end: int) -> int:
+        """Go on with arguments that a directive interrupted; the place after them."""
+        pending = self.pending
+        assert pending is not None
+        for token in tokens(self.source, self.text, start, end):
+            if token.kind == "newline":
+                continue
+            pending.use.append(token)
+            pending.level += (token.text == b"(") - (token.text == b")")
+            if pending.level == 0:
+                self.pending = None
+                try:
+                    self._emit(expand(pending.use, self.state.table, self.state.allowance))
+                except TooLarge as refusal:
+                    name = pending.use[0]
+                    raise refused(self.source, (name.start, name.end), str(refusal)) from None
+                return token.end
+        self.state.allowance.use((end - start) // 8)
+        pending.runs.append((start, end))
+        return end
+
+    def _give_up(self, found: Marks) -> None:
+        """Arguments that never close are none: only the macro's name stays as it is."""
+        self.active = True
+        while self.pending is not None:
+            pending, self.pending = self.pending, None
+            name = pending.use[0]
+            self._verbatim(name.start, name.end)
+            runs = [(name.end, pending.runs[0][1]), *pending.runs[1:]]
+            for start, end in runs:
+                self._run(start, end, found)
+
+    # -- directives -------------------------------------------------------------------
+
+    def _directive(self, start: int, end: int) -> None:
+        word = _WORD.match(self.text, start + 1, end)
+        if word is None:
+            return
+        conditionals = self.conditionals
+        match word[1]:
+            case b"if" | b"ifdef" | b"ifndef":
+                truth = self.active and self._truth(word[1], word.end(), end)
+                conditionals.append(_Conditional(self.active, truth, truth))
+                self._switch(start, end)
+            case b"elif" if conditionals:
+                top = conditionals[-1]
+                top.active = (
+                    top.outer_active and not top.taken and self._truth(b"if", word.end(), end)
+                )
+                top.taken = top.taken or top.active
+                self._switch(start, end)
+            case b"else" if conditionals:
+                top = conditionals[-1]
+                top.active = top.outer_active and not top.taken
+                top.taken = True
+                self._switch(start, end)
+            case b"endif" if conditionals:
+                conditionals.pop()
+                self._switch(start, end)
+            case _ if not self.active:
+                return
+            case b"define":
+                macro = parse_define(self.source, self.text, word.end(), end)
+                if macro is not None:
+                    self.state.table.define(macro)
+            case b"undef":
+                name = _NAME.search(self.text, word.end(), end)
+                if name is not None:
+                    self.state.table.remove(name[0])
+            case b"pragma":
+                self._pragma(word.end(), end)
+            case b"include":
+                self._include(word.end(), end)
+            case _:
+                return
+
+    def _switch(self, start: int, end: int) -> None:
+        self.active = not self.conditionals or self.conditionals[-1].active
+        if not self.active and self.depth == 0:
+            directive = " ".join(self.text[start:end].decode("utf-8", "replace").split())
+            self.excluded = (directive, self.source.span(start, start).start_line)
+
+    def _truth(self, word: bytes, start: int, end: int) -> bool:
+        if word != b"if":
+            name = _NAME.search(self.text, start, end)
+            defined = name is not None and self.state.table.get(name[0]) is not None
+            return defined if word == b"ifdef" else not defined
+        line = [t for t in tokens(self.source, self.text, start, end) if t.kind != "newline"]
+        if not line:
+            return False
+        try:
+            return evaluate_condition(line, self.state.table, self.state.allowance)
+        except TooLarge as refusal:
+            raise refused(self.source, (line[0].start, line[0].end), str(refusal)) from None
+
+    def _pragma(self, start: int, end: int) -> None:
+        found = tokens(self.source, self.text, start, end)
+        words = b" ".join(token.text for token in found).decode("utf-8", "replace")
+        if words == "once":
+            self.state.once.add(self.source.digest)
+        self.state.pragmas.append((self.state.length, words))
+
+    def _include(self, start: int, end: int) -> None:
+        line = self.text[start:end]
+        quoted = _INCLUDED.match(line)
+        if quoted is None:
+            return
+        name = (quoted[1] or quoted[2]).decode("utf-8", "replace").strip()
+        state = self.state
+        found = state.include(name, self.source) if state.include is not None else None
+        if found is None:
+            state.missing.append(name)
+            return
+        if found.digest in state.once or self.depth >= MAX_INCLUDE_DEPTH:
+            return
+        place = self.source.span(start + quoted.start(quoted.lastindex or 1) - 1, end)
+        state.included += len(found.encoded)
+        if state.included > MAX_EXPANDED:
+            message = f"includes more than {MAX_EXPANDED // 2**20} MiB of text"
+            raise SourceError(message, file=place.file, where=place)
+        state.meter.step(1 + len(found.encoded) // 64)
+        frame = Frame(
+            kind="include",
+            name=name,
+            file=place.file,
+            line=place.start_line,
+            column=place.start_column,
+        )
+        state.write(b"\n", Segment(self.source, start, start, None, None, self.frames))
+        _File(found, state, (*self.frames, frame), self.depth + 1).read()
+        state.write(b"\n", Segment(self.source, end, end, None, None, self.frames))
 
 
-def _truth(word: bytes, rest: list[Token], state: _State) -> bool:
-    if word != b"if":
-        defined = bool(rest) and state.table.get(rest[0].text) is not None
-        return defined if word == b"ifdef" else not defined
-    try:
-        return evaluate_condition(rest, state.table, state.allowance)
-    except TooLarge as refusal:
-        raise _refused(refusal, rest[0]) from None
+_INCLUDED = re.compile(rb"[^\n\"<]*?(?:\"([^\"\n]+)\"|<([^>\n]+)>)")
+_PARENTHESIS = re.compile(rb"[()]")
+_OPENS = re.compile(rb"(?:\s|\\\r?\n|//[^\n]*|/\*.*?\*/)*+\(", re.DOTALL)
 
 
-def _include(
-    rest: list[Token],
-    state: _State,
-    source: Source,
-    frames: tuple[Frame, ...],
-    depth: int,
-) -> None:
-    written = source.encoded[rest[0].start : rest[-1].end].decode("utf-8", "replace").strip()
-    name = written.strip('"<>')
-    found = state.include(name) if state.include is not None else None
-    if found is None:
-        state.missing.append(name)
-        return
-    if found.digest in state.once or depth >= MAX_INCLUDE_DEPTH:
-        return
-    place = source.span(rest[0].start, rest[-1].end)
-    frame = Frame(
-        kind="include",
-        name=name,
-        file=place.file,
-        line=place.start_line,
-        column=place.start_column,
-    )
-    state.write(b"\n", None, frames, source=source, start=rest[0].start, end=rest[0].start)
-    _file(found, state, (*frames, frame), depth + 1)
-    state.write(b"\n", None, frames, source=source, start=rest[-1].end, end=rest[-1].end)
+def _opens(text: bytes, start: int, end: int) -> bool:
+    """Whether arguments begin here."""
+    return _OPENS.match(text, start, end) is not None
+
+
+def _closing(text: bytes, start: int, end: int) -> int | None:
+    """The place after the parenthesis that closes the first one, literals not looked at."""
+    level = 0
+    for found in _PARENTHESIS.finditer(text, start, end):
+        level += 1 if found[0] == b"(" else -1
+        if level <= 0:
+            return found.end()
+    return None

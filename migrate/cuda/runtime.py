@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from migrate.cuda.types import Scalar
 from migrate.source import Span
+
+if TYPE_CHECKING:
+    from migrate.cuda.memory import Buffer
 
 Array: TypeAlias = NDArray[Any]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -31,6 +34,10 @@ EventKind = Literal[
     "conflicting-stores",
     "divergent-barrier",
     "inactive-shuffle-source",
+    "unfinished-copy",
+    "assertion",
+    "shared-race",
+    "excluded-lane",
 ]
 
 WARP = 32
@@ -141,39 +148,39 @@ class Lanes:
 
 
 @dataclass(slots=True)
-class Buffer:
-    """Storage of scalars, with one instance for all, for each block or for each lane.
+class Arriving:
+    """Cells of shared memory that asynchronous copies wrote.
 
-    `data` is flat: a domain value for floats, an array for integers.  `base` is where each
-    lane's instance starts (`None`: one instance).  `defined` marks what was written, where
-    that is not everything; `stored` what the kernel itself may have written, of memory that
-    it was given.
+    For each word of four bytes the `group` of its copy, counted from 1 by the thread `owner`
+    (0: none), and for each lane how many of its groups have `arrived`.
     """
 
-    name: str
-    scalar: Scalar
-    size: int
-    data: Any
-    space: Literal["global", "shared", "private", "constant"]
-    base: Array | None = None
-    defined: Mask | None = None
-    stored: Mask | None = None
-    written: bool = False
+    group: Array
+    owner: Array
+    arrived: Array
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A pointer: an offset in scalars of a buffer, by lane or for all.  No buffer: null."""
+    """A pointer: an offset in bytes of a buffer, by lane or for all.  No buffer: null."""
 
     buffer: Buffer | None
     offset: Array
 
 
 @dataclass(frozen=True, slots=True)
+class Refs:
+    """A pointer into different buffers in different lanes: each part is for its lanes."""
+
+    parts: tuple[tuple[Mask, Ref], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Raw:
     """Memory read through a pointer of another width, to be copied on: what it really holds.
 
-    `*(float4*)dst = *(float4*)src` moves eight halves where the arrays hold halves.
+    `*(float4*)dst = *(float4*)src` moves eight halves where the arrays hold halves.  One that
+    is computed with is put together from its bits.
     """
 
     scalar: Scalar
@@ -194,6 +201,6 @@ class Frame:
 
     slots: dict[int, Slot] = field(default_factory=dict)
     places: dict[int, Any] = field(default_factory=dict)
-    buffers: dict[int, Ref] = field(default_factory=dict)
+    buffers: dict[int, Ref | Refs] = field(default_factory=dict)
     returned: Any = None
     gone: Mask | None = None

@@ -2,56 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 from tree_sitter import Node
 
 from migrate.budget import Meter
 from migrate.cuda.ast import (
+    Declare,
     Expression,
-    Function,
     Literal,
+    Name,
     Opaque,
     OpaqueExpression,
     Storage,
     Variable,
 )
 from migrate.cuda.parse import Program
-from migrate.cuda.types import Type, Unknown
+from migrate.cuda.types import Struct, Type, Unknown
 from migrate.source import Span, shortened
+
+if TYPE_CHECKING:
+    from migrate.cuda.classes import Class, Classes
 
 MAX_DEPTH = 120
 """Levels of nesting that are read.  Deeper code is generated, and reported as such."""
 
-# A callee and its template arguments (a type or a value each) to its typed tree, or why not.
-Instantiate = Callable[
-    [str, Sequence["Type | int | float | bool"], Sequence[Expression]], "Function | str"
-]
+Binding = Type | int | float | bool
+"""What a template parameter stands for."""
+
+
+BRACES = Unknown("braces")
+"""The type of `{a, b}` before it is known what it initialises."""
+
+
+def not_understood(value: Expression) -> bool:
+    """Whether an expression has no type that is known."""
+    return isinstance(value.type, Unknown) and value.type != BRACES
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A name that stands for an expression (a reference, or a parameter of what is inlined)."""
+
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What a lambda takes with it; `variable` is the captured one, or its copy."""
+
+    name: str
+    by_reference: bool
+    variable: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """A lambda that was given a name: its class, and where its captures are."""
+
+    kind: Struct
+    captures: tuple[Capture, ...]
+
+
+Meaning = Variable | Literal | Bound | Closure
+"""What a name of a function can stand for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """What a call may mean: functions by name, or those of a class on an object."""
+
+    name: str
+    template: Sequence[Binding] = ()
+    owner: Class | None = None
+    this: Expression | None = None
+    captures: tuple[Capture, ...] | None = None
+
+
+class Resolver(Protocol):
+    """Whoever finds and builds the functions that calls mean."""
+
+    def invoke(
+        self, callee: Callee, arguments: Sequence[Expression], node: Node, scope: Scope
+    ) -> Expression:
+        """The call as an expression; what is not understood comes back opaque."""
+        ...
+
+    def accepts(self, callee: Callee, arguments: Sequence[Expression], scope: Scope) -> bool:
+        """Whether some function fits the call."""
+        ...
 
 
 @dataclass(slots=True)
 class Scope:
-    """The state of building one function."""
+    """The state of building one function.
+
+    `inside` is the class whose members names may mean, `this` the object.  `pending` are
+    declarations of temporaries that belong before the statement being read, `prologue` those
+    that belong where the function begins.  `outer` is the
+    function that this one is written into, where its one expression takes the place of a call.
+    """
 
     program: Program
     meter: Meter
-    instantiate: Instantiate
+    resolver: Resolver
+    classes: Classes
     types: dict[str, Type] = field(default_factory=dict)
-    frames: list[dict[str, Variable | Literal]] = field(default_factory=lambda: [{}])
+    frames: list[dict[str, Meaning]] = field(default_factory=lambda: [{}])
     known: dict[int, int | float | bool] = field(default_factory=dict)
     globals_used: dict[str, Variable] = field(default_factory=dict)
+    initials: dict[str, tuple[int | float | bool, ...]] = field(default_factory=dict)
     issues: list[OpaqueExpression | Opaque] = field(default_factory=list)
     local_types: list[dict[str, Type]] = field(default_factory=lambda: [{}])
+    pending: list[Declare] = field(default_factory=list)
+    prologue: list[Declare] = field(default_factory=list)
+    inside: Class | None = None
+    this: Expression | None = None
+    outer: Scope | None = None
     depth: int = 0
     next_id: int = 0
     result: Type = Unknown("")  # noqa: RUF009
+    _looked: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
+    _looked_at: tuple[int, int] = (0, 0)
+    # What inline assembly says that registers hold, by name (`library.registers`).
+    held: dict[str, Type] = field(default_factory=dict)
+    returns_place: bool = False
 
     def text(self, node: Node) -> str:
-        return self.program.text(node)
+        text = self.program.expanded.text
+        return text[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     def span(self, node: Node) -> Span:
-        return self.program.span(node)
+        return self.program.expanded.span(node.start_byte, node.end_byte)
+
+    def snapshot(self) -> Scope:
+        """What names mean here, kept while the function goes on."""
+        made = Scope(self.program, self.meter, self.resolver, self.classes)
+        made.types = dict(self.types)
+        made.local_types = [dict(frame) for frame in self.local_types]
+        made.frames = [dict(frame) for frame in self.frames]
+        made.known = dict(self.known)
+        made.inside = self.inside
+        return made
 
     def push(self) -> None:
         self.frames.append({})
@@ -70,7 +164,16 @@ class Scope:
         self.frames[-1][name] = variable
         return variable
 
-    def lookup(self, name: str) -> Variable | Literal | None:
+    def temporary(self, kind: Type, span: Span) -> Name:
+        """A new variable without a name, declared before the statement being read."""
+        if self.outer is not None:
+            return self.outer.temporary(kind, span)
+        variable = Variable(self.next_id, "", kind, "local", span)
+        self.next_id += 1
+        self.pending.append(Declare(variable, None, span))
+        return Name(variable, kind, span)
+
+    def lookup(self, name: str) -> Meaning | None:
         for frame in reversed(self.frames):
             if name in frame:
                 return frame[name]
@@ -94,6 +197,12 @@ class Scope:
         self.issues.append(issue)
         return issue
 
+    def unclear(self, node: Node, operand: Expression) -> OpaqueExpression:
+        """An expression whose operand is not understood: what it would change is changed."""
+        if isinstance(operand, OpaqueExpression):
+            return self.opaque(node, operand.reason, operand.type)
+        return self.opaque(node, f"a value of type {operand.type} is not understood", operand.type)
+
     def opaque_statement(self, node: Node, reason: str) -> Opaque:
         issue = Opaque(self._excerpt(node), shortened(reason), self.span(node), self._changed(node))
         self.issues.append(issue)
@@ -101,6 +210,10 @@ class Scope:
 
     def _changed(self, node: Node) -> tuple[int, ...]:
         """Variables that may have another value after a piece of text that is not understood."""
+        # What is not understood in what is not understood is not looked through again.
+        if self._looked_at != (self.next_id, len(self.frames)):
+            self._looked_at = (self.next_id, len(self.frames))
+            self._looked.clear()
         pending: list[tuple[Node, bool]] = [(node, False)]
         found: dict[int, None] = {}
         visited = 0
@@ -109,6 +222,10 @@ class Scope:
             if visited % 64 == 0:
                 self.meter.step(64)
             here, taken = pending.pop()
+            known = self._looked.get((here.start_byte, here.end_byte)) if not taken else None
+            if known is not None:
+                found.update(dict.fromkeys(known))
+                continue
             kind = here.type
             if kind == "identifier" and taken:
                 variable = self.lookup(self.text(here))
@@ -118,7 +235,9 @@ class Scope:
             everything = taken or kind in _ANYTHING
             for child in here.children:
                 pending.append((child, everything or child in targets))
-        return tuple(sorted(found))
+        changed = tuple(sorted(found))
+        self._looked[node.start_byte, node.end_byte] = changed
+        return changed
 
     def _excerpt(self, node: Node) -> str:
         text = self.text(node)

@@ -7,43 +7,50 @@ from typing import Literal as OneOf
 
 from tree_sitter import Node
 
+from migrate.cuda import objects
 from migrate.cuda.ast import (
+    Assert,
     Barrier,
+    Binary,
     Block,
     Break,
     Case,
+    Component,
     Continue,
     Declare,
+    Element,
     Evaluate,
     Expression,
     If,
     Literal,
     Loop,
-    OpaqueExpression,
+    Name,
     Return,
     Statement,
-    Storage,
+    Step,
     Switch,
 )
-from migrate.cuda.conversions import condition, convert, decay, is_place
-from migrate.cuda.declarators import Declared, declared
-from migrate.cuda.expressions import braced, expression, extent, resolve
+from migrate.cuda.braces import braced
+from migrate.cuda.conversions import address, condition, convert, decay, is_place, pure
+from migrate.cuda.declarations import declaration, local_type, specified
+from migrate.cuda.declarators import declared
+from migrate.cuda.definitions import children_of
+from migrate.cuda.expressions import expression, extent, resolve, truth
 from migrate.cuda.folding import fold
 from migrate.cuda.intrinsics import BARRIERS
-from migrate.cuda.operators import cast_to
+from migrate.cuda.library import registry
 from migrate.cuda.scope import MAX_DEPTH, Scope
 from migrate.cuda.types import (
+    ADDRESS,
     BOOL,
+    INT,
     VOID,
     Array,
-    Pointer,
     Scalar,
-    Type,
+    Struct,
     Unknown,
-    Vector,
-    scalar_of,
-    scalars_in,
 )
+from migrate.source import Span, shortened
 
 
 def statements(nodes: list[Node], scope: Scope) -> tuple[Statement, ...]:
@@ -60,9 +67,13 @@ def statement(node: Node, scope: Scope) -> list[Statement]:
     scope.meter.step()
     if node.is_missing or node.type == "ERROR":
         return [scope.opaque_statement(node, "the parser could not read this")]
-    missing = next((child for child in node.children if child.is_missing), None)
-    if missing is not None:
-        return [scope.opaque_statement(node, f"a syntax error: `{missing.type}` is missing")]
+    if node.has_error:
+        missing = next((child for child in node.children if child.is_missing), None)
+        if missing is not None:
+            return [scope.opaque_statement(node, f"a syntax error: `{missing.type}` is missing")]
+    issue = scope.program.disagreement(node)
+    if issue is not None:
+        return [scope.opaque_statement(node, issue.message)]
     handler = _HANDLERS.get(node.type)
     if handler is None:
         what = node.type.replace("_", " ")
@@ -70,10 +81,13 @@ def statement(node: Node, scope: Scope) -> list[Statement]:
     if scope.depth >= MAX_DEPTH:
         return [scope.opaque_statement(node, f"nested deeper than {MAX_DEPTH} levels")]
     scope.depth += 1
+    waiting, scope.pending = scope.pending, []
     try:
-        return handler(node, scope)
+        made = handler(node, scope)
+        return [*scope.pending, *made]
     finally:
         scope.depth -= 1
+        scope.pending = waiting
 
 
 def block(node: Node | None, scope: Scope) -> Block:
@@ -96,172 +110,9 @@ def _nothing(_node: Node, _scope: Scope) -> list[Statement]:
     return []
 
 
-def _declaration(node: Node, scope: Scope) -> list[Statement]:
-    words = {scope.text(child) for child in node.children if child.type in _QUALIFIERS}
-    type_node = node.child_by_field_name("type")
-    declarators = node.children_by_field_name("declarator")
-    if type_node is not None and type_node.type == "struct_specifier" and not declarators:
-        return [scope.opaque_statement(node, "a local struct is not understood")]
-    auto = type_node is not None and type_node.type == "placeholder_type_specifier"
-    base = Unknown("auto") if auto else resolve(type_node, scope)
-    out: list[Statement] = []
-    for declarator in declarators:
-        out.append(_declare(declarator, base, auto, words, node, scope))
-    if not declarators:
-        out.append(scope.opaque_statement(node, "this declaration names nothing"))
-    return out
-
-
-_QUALIFIERS = frozenset({"type_qualifier", "storage_class_specifier"})
-
-
-def _declare(
-    declarator: Node, base: Type, auto: bool, words: set[str], node: Node, scope: Scope
-) -> Statement:
-    const = bool(words & {"const", "constexpr"})
-    what = declared(declarator, base, scope, extent, const=const)
-    const = const and not isinstance(what.type, Pointer)
-    span = scope.span(declarator)
-    value_node = declarator.child_by_field_name("value")
-    if value_node is None and declarator.parent is not None:
-        value_node = _condition_value(declarator)
-    shared = "__shared__" in words
-    storage: Storage = ("dynamic-shared" if "extern" in words else "shared") if shared else "local"
-    if "static" in words and not shared and not const:
-        return scope.opaque_statement(node, "a static local variable is not understood")
-    if what.constructor is not None:
-        return _constructed(what, const, node, scope)
-    initial = _initial(value_node, what, auto, node, scope)
-    kind = what.type
-    if auto and isinstance(initial, tuple):
-        return scope.opaque_statement(node, "auto with braces is not understood")
-    if auto and initial is not None and not isinstance(initial, tuple):
-        initial = decay(initial) if not what.reference else initial
-        kind = initial.type if isinstance(what.type, Unknown) else what.type
-    if isinstance(kind, Array) and kind.length is None and isinstance(initial, tuple):
-        kind = Array(kind.element, len(initial) // max(scalars_in(kind.element), 1))
-    if what.reference:
-        place = initial if initial is not None and not isinstance(initial, tuple) else None
-        if place is not None and is_place(place):
-            variable = scope.declare(what.name, place.type, "reference", span)
-            return Declare(variable, place, scope.span(node))
-        if not const and not isinstance(kind, Unknown):
-            return scope.opaque_statement(node, "this reference names no place")
-    variable = scope.declare(what.name, kind, storage, span, const=const)
-    if isinstance(kind, Unknown):
-        reason = f"the type {kind} is not understood"
-        if isinstance(initial, OpaqueExpression):
-            reason = initial.reason
-        return scope.opaque_statement(node, reason)
-    if scalar_of(kind) is None and not isinstance(kind, Pointer):
-        element = kind.element if isinstance(kind, Array) else kind
-        return scope.opaque_statement(node, f"a variable of {element} is not understood")
-    if const and initial is not None and not isinstance(initial, tuple):
-        value = fold(initial, scope.known)
-        if value is not None:
-            scope.known[variable.id] = value
-    return Declare(variable, initial, scope.span(node))
-
-
-def _condition_value(declarator: Node) -> Node | None:
-    """The initial value of `if (T v = value)`, which hangs beside its declarator."""
-    parent = declarator.parent
-    if parent is None or parent.child_by_field_name("value") is None:
-        return None
-    return parent.child_by_field_name("value")
-
-
-def _initial(
-    node: Node | None, what: Declared, auto: bool, whole: Node, scope: Scope
-) -> Expression | tuple[Expression, ...] | None:
-    if node is None:
-        return None
-    kind = what.type
-    if node.type == "initializer_list":
-        if isinstance(kind, Array):
-            return _array_values(node, kind, scope)
-        return braced(node, kind, scope)
-    if node.type == "argument_list":
-        children = [child for child in node.named_children if child.type != "comment"]
-        if isinstance(kind, Vector):
-            from migrate.cuda.calls import vector
-
-            return vector(kind, [expression(child, scope) for child in children], whole, scope)
-        if len(children) != 1:
-            return scope.opaque(whole, f"the construction of {kind} is not understood", kind)
-        node = children[0]
-    value = expression(node, scope)
-    if auto or what.reference or isinstance(kind, Unknown):
-        return value
-    converted = convert(value, kind)
-    if isinstance(converted, OpaqueExpression) and converted not in scope.issues:
-        return scope.opaque(whole, converted.reason, kind)
-    return converted
-
-
-def _array_values(node: Node, kind: Array, scope: Scope) -> tuple[Expression, ...]:
-    """The scalars of a braced initialiser in memory order, zeros filled in between."""
-    element = kind.element
-    out: list[Expression] = []
-    children = [child for child in node.named_children if child.type != "comment"]
-    if kind.length is not None and len(children) > kind.length:
-        return (scope.opaque(node, "there are more values than elements"),)
-    for child in children:
-        if isinstance(element, Array):
-            if child.type != "initializer_list":
-                # Without inner braces the values fill the array's scalars in order.
-                return _array_values(node, _flattened(kind), scope)
-            inner = list(_array_values(child, element, scope))
-            filler = scalar_of(element)
-            if filler is not None:
-                missing = scalars_in(element) - len(inner)
-                inner += [Literal(0, filler, scope.span(child))] * missing
-            out += inner
-        elif child.type == "initializer_list":
-            out.append(braced(child, element, scope))
-        else:
-            value = convert(expression(child, scope), element)
-            if isinstance(value, OpaqueExpression) and value not in scope.issues:
-                value = scope.opaque(child, value.reason, element)
-            out.append(value)
-    return tuple(out)
-
-
-def _flattened(kind: Array) -> Array:
-    inner: Type = kind
-    count = 1
-    while isinstance(inner, Array):
-        count *= inner.length or 0
-        inner = inner.element
-    return Array(inner, count)
-
-
-def _constructed(what: Declared, const: bool, node: Node, scope: Scope) -> Statement:
-    """`T v(a, b);` with plain names, which reads as a prototype."""
-    names: list[Expression] = []
-    for parameter in what.constructor.named_children if what.constructor is not None else []:
-        inner = parameter.child_by_field_name("type")
-        found = scope.lookup(scope.text(inner)) if inner is not None else None
-        if found is None or inner is None or scope.text(inner) != scope.text(parameter):
-            return scope.opaque_statement(node, "a function declared inside a function")
-        if isinstance(found, Literal):
-            names.append(found)
-        else:
-            from migrate.cuda.ast import Name
-
-            names.append(Name(found, found.type, scope.span(inner)))
-    kind = what.type
-    value: Expression
-    if isinstance(kind, Vector):
-        from migrate.cuda.calls import vector
-
-        value = vector(kind, names, node, scope)
-    elif len(names) == 1:
-        value = cast_to(kind, names[0], node, scope)
-    else:
-        return scope.opaque_statement(node, f"the construction of {kind} is not understood")
-    variable = scope.declare(what.name, kind, "local", scope.span(node), const=const)
-    return Declare(variable, value, scope.span(node))
+def _attributed(node: Node, scope: Scope) -> list[Statement]:
+    inner = [child for child in children_of(node) if child.type != "attribute_declaration"]
+    return list(statements(inner, scope))
 
 
 def _expression_statement(node: Node, scope: Scope) -> list[Statement]:
@@ -275,9 +126,37 @@ def _expression_statement(node: Node, scope: Scope) -> list[Statement]:
         name = scope.text(function) if function is not None else ""
         if name in BARRIERS and name not in scope.program.functions:
             return [Barrier(BARRIERS[name], span)]
-        if name in ("static_assert", "assert", "printf", "__builtin_assume"):
+        if name == "assert" and name not in scope.program.functions:
+            return _assertion(child, span, scope)
+        if name == "__trap" and name not in scope.program.functions:
+            return [Assert(Literal(False, BOOL, span), "__trap()", span)]
+        if name in ("static_assert", "printf", "__builtin_assume"):
             return []
+    made = registry.statements(child, scope)
+    if made is not None:
+        return made
     return [Evaluate(expression(child, scope), span)]
+
+
+def _assertion(node: Node, span: Span, scope: Scope) -> list[Statement]:
+    """`assert(condition)`; one that is not understood, or does something, is left out."""
+    given = children_of(node.child_by_field_name("arguments"))
+    # `assert(condition && "what it means")`
+    while given and given[0].type == "binary_expression":
+        right = given[0].child_by_field_name("right")
+        left = given[0].child_by_field_name("left")
+        if right is None or left is None or right.type != "string_literal":
+            break
+        given = [left]
+    if len(given) != 1:
+        return []
+    mark, waiting = len(scope.issues), len(scope.pending)
+    holds = truth(expression(given[0], scope), node, scope)
+    if len(scope.issues) > mark or not pure(holds):
+        del scope.issues[mark:]
+        del scope.pending[waiting:]
+        return []
+    return [Assert(holds, shortened(scope.text(given[0])), span)]
 
 
 def _if(node: Node, scope: Scope) -> list[Statement]:
@@ -330,8 +209,6 @@ def _condition(node: Node, scope: Scope) -> tuple[tuple[Statement, ...], Express
             before += statement(value, scope)
             last = before[-1]
             if isinstance(last, Declare):
-                from migrate.cuda.ast import Name
-
                 name = Name(last.variable, last.variable.type, last.span)
                 return tuple(before), condition(name)
             return tuple(before), scope.opaque(value, "this condition declares no scalar", BOOL)
@@ -341,10 +218,7 @@ def _condition(node: Node, scope: Scope) -> tuple[tuple[Statement, ...], Express
 
 
 def _truth(node: Node, scope: Scope) -> Expression:
-    value = condition(expression(node, scope))
-    if isinstance(value, OpaqueExpression) and value not in scope.issues:
-        return scope.opaque(node, value.reason, BOOL)
-    return value
+    return truth(expression(node, scope), node, scope)
 
 
 def _loop(kind: OneOf["for", "while", "do"], node: Node, scope: Scope) -> list[Statement]:
@@ -395,11 +269,11 @@ def _do(node: Node, scope: Scope) -> list[Statement]:
 
 
 def _switch(node: Node, scope: Scope) -> list[Statement]:
-    _, subject = _condition(node, scope)
     clause = node.child_by_field_name("condition")
     value = clause.child_by_field_name("value") if clause is not None else None
-    if value is not None:
-        subject = expression(value, scope)
+    if value is None:
+        return [scope.opaque_statement(node, "a switch over this is not understood")]
+    subject = objects.as_scalar(expression(value, scope), INT, node, scope)
     if not isinstance(subject.type, Scalar) or not subject.type.is_integer:
         return [scope.opaque_statement(node, "a switch over this is not understood")]
     body = node.child_by_field_name("body")
@@ -431,7 +305,7 @@ def _continue(node: Node, scope: Scope) -> list[Statement]:
 
 
 def _return(node: Node, scope: Scope) -> list[Statement]:
-    inner = [child for child in node.named_children if child.type != "comment"]
+    inner = children_of(node)
     span = scope.span(node)
     if not inner:
         return [Return(None, span)]
@@ -440,34 +314,61 @@ def _return(node: Node, scope: Scope) -> list[Statement]:
     value = expression(inner[0], scope)
     if scope.result == VOID:
         return [Evaluate(value, span), Return(None, span)]
+    if scope.returns_place:
+        found = address(value)
+        if found is None:
+            value = scope.opaque(node, "a reference to a value is returned", scope.result)
+        return [Return(found if found is not None else value, span)]
     if isinstance(scope.result, Unknown) and scope.result.name == "auto":
         scope.result = decay(value).type
-    converted = convert(value, scope.result)
-    if isinstance(converted, OpaqueExpression) and converted not in scope.issues:
-        converted = scope.opaque(node, converted.reason, scope.result)
-    return [Return(converted, span)]
+    if value.type == ADDRESS:
+        scope.result = ADDRESS
+    return [Return(objects.fitted(value, scope.result, node, scope), span)]
 
 
-def _local_type(node: Node, scope: Scope) -> list[Statement]:
-    """`using T = ...;` and `typedef ... T;` inside a body."""
-    target = resolve(node.child_by_field_name("type"), scope)
-    if node.type == "alias_declaration":
-        name = node.child_by_field_name("name")
-        if name is not None:
-            scope.local_types[-1][scope.text(name)] = target
-        return []
-    for declarator in node.children_by_field_name("declarator"):
-        if declarator.type == "type_identifier":
-            scope.local_types[-1][scope.text(declarator)] = target
+def _range_for(node: Node, scope: Scope) -> list[Statement]:
+    """`for (T x : array)`: the elements of an array of known length in order."""
+    span = scope.span(node)
+    scope.push()
+    try:
+        right = node.child_by_field_name("right")
+        declarator = node.child_by_field_name("declarator")
+        type_node = node.child_by_field_name("type")
+        if right is None or declarator is None:
+            return [scope.opaque_statement(node, "this loop is not understood")]
+        over = expression(right, scope)
+        if isinstance(over.type, Struct) and over.type.template == "array":
+            over = Component(over, 0, over.type.members[0].type, span)
+        kind = over.type
+        if not isinstance(kind, Array) or kind.length is None or not is_place(over):
+            return [scope.opaque_statement(node, "a loop over this is not understood")]
+        position = scope.declare("", INT, "local", span)
+        name = Name(position, INT, span)
+        start = Declare(position, Literal(0, INT, span), span)
+        test = Binary("less", name, Literal(kind.length, INT, span), BOOL, span)
+        step = Step(name, 1, True, INT, span)
+        place = Element(over, name, kind.element, span)
+        auto = type_node is not None and type_node.type == "placeholder_type_specifier"
+        base = kind.element if auto else resolve(type_node, scope)
+        what = declared(declarator, base, scope, extent)
+        scope.push()
+        if what.reference:
+            variable = scope.declare(what.name, kind.element, "reference", span)
+            taken = Declare(variable, place, span)
         else:
-            what = declared(declarator, target, scope, extent)
-            scope.local_types[-1][what.name] = what.type
-    return []
+            variable = scope.declare(what.name, what.type, "local", span)
+            taken = Declare(variable, objects.fitted(place, what.type, node, scope), span)
+        body = block(node.child_by_field_name("body"), scope)
+        scope.pop()
+        whole = Block((taken, *body.body), body.span)
+        return [Loop("for", (start,), test, step, whole, span, span)]
+    finally:
+        scope.pop()
 
 
 _HANDLERS: dict[str, Callable[[Node, Scope], list[Statement]]] = {
     "compound_statement": _compound,
-    "declaration": _declaration,
+    "declaration": declaration,
     "expression_statement": _expression_statement,
     "if_statement": _if,
     "for_statement": _for,
@@ -477,11 +378,17 @@ _HANDLERS: dict[str, Callable[[Node, Scope], list[Statement]]] = {
     "break_statement": _break,
     "continue_statement": _continue,
     "return_statement": _return,
-    "alias_declaration": _local_type,
-    "type_definition": _local_type,
+    "alias_declaration": local_type,
+    "type_definition": local_type,
     "using_declaration": _nothing,
     "namespace_alias_definition": _nothing,
     "static_assert_declaration": _nothing,
     "empty_statement": _nothing,
+    "for_range_loop": _range_for,
+    "enum_specifier": specified,
+    "struct_specifier": specified,
+    "class_specifier": specified,
+    "union_specifier": specified,
+    "attributed_statement": _attributed,
     "preproc_call": _nothing,
 }

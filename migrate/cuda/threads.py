@@ -6,6 +6,7 @@ to the next one; the others have returned, or wait at the end of a loop they lef
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,9 @@ import numpy as np
 
 from migrate.budget import Exhausted
 from migrate.cuda.ast import (
+    Assert,
+    AsyncCopy,
+    AsyncGroup,
     Barrier,
     Block,
     Break,
@@ -30,15 +34,18 @@ from migrate.cuda.ast import (
     Statement,
     Switch,
     Variable,
+    WarpContract,
 )
 from migrate.cuda.evaluate import Evaluator
+from migrate.cuda.library.asynchrony import Asynchronous
+from migrate.cuda.library.contraction import contract
 from migrate.cuda.machine import Machine
-from migrate.cuda.runtime import Buffer, Frame, Mask, Ref, Slot
+from migrate.cuda.memory import Buffer
+from migrate.cuda.runtime import Frame, Mask, Ref, Slot
 from migrate.cuda.types import (
     VOID,
-    Pointer,
-    scalar_of,
-    scalars_in,
+    Type,
+    in_memory,
 )
 from migrate.cuda.types import (
     Array as ArrayType,
@@ -78,13 +85,18 @@ class Threads:
         self.loops: list[_LoopExits] = []
         self.kernel_exits: Mask = np.zeros(machine.lanes.total, dtype=np.bool_)
         self.depth = 0
+        self.asynchronous = Asynchronous(machine)
         # What a statement or a round of a loop costs beside its expressions (see `Evaluator`).
         self._steps = 32 + machine.lanes.total // 1024
 
     def run(self, kernel: Function, buffers: Mapping[str, Ref], scalars: Mapping[int, Any]) -> None:
         frame = Frame()
         for variable in kernel.parameters:
-            frame.slots[variable.id] = Slot(scalars[variable.id])
+            given = scalars[variable.id]
+            if in_memory(variable.type):
+                frame.buffers[variable.id] = given
+            else:
+                frame.slots[variable.id] = Slot(given)
         self.evaluator.frame = frame
         self.block(kernel.body, self.machine.lanes.everyone)
 
@@ -98,7 +110,13 @@ class Threads:
             if parameter.storage == "reference":
                 frame.places[parameter.id] = evaluator.find(argument, mask)
             else:
-                frame.slots[parameter.id] = Slot(evaluator.value(argument, mask))
+                given = evaluator.value(argument, mask)
+                if in_memory(parameter.type):
+                    ref = self.private(parameter)
+                    machine.store(ref, given, parameter.type, mask, call.span)
+                    frame.buffers[parameter.id] = ref
+                else:
+                    frame.slots[parameter.id] = Slot(given)
         outer, loops = evaluator.frame, self.loops
         evaluator.frame, self.loops = frame, []
         machine.calls.append(
@@ -172,6 +190,19 @@ class Threads:
                 return mask
             case Switch():
                 return self.switch(statement, mask)
+            case WarpContract():
+                self.contract(statement, mask)
+                return mask
+            case AsyncCopy(body=body):
+                self.block(body, mask)
+                self.asynchronous.copied(statement, self.evaluator, mask)
+                return mask
+            case AsyncGroup():
+                self.asynchronous.grouped(statement, mask)
+                return mask
+            case Assert():
+                self.check(statement, mask)
+                return mask
             case Opaque(reason=reason, span=span):
                 raise self.machine.unsupported(reason, span)
 
@@ -201,8 +232,8 @@ class Threads:
             assert not isinstance(initial, tuple)
             frame.places[variable.id] = self.evaluator.find(initial, mask)
             return
-        if isinstance(variable.type, ArrayType):
-            self.local_array(variable, initial, mask, statement.span)
+        if in_memory(variable.type):
+            self.local_memory(variable, initial, mask, statement.span)
             return
         frame.buffers.pop(variable.id, None)
         if initial is None:
@@ -216,9 +247,8 @@ class Threads:
     def _forget(self, frame: Frame, variable: Variable, mask: Mask) -> None:
         slot = frame.slots.get(variable.id)
         if slot is None or slot.value is None:
-            frame.slots[variable.id] = Slot(None, np.zeros_like(mask))
-            if not isinstance(variable.type, Pointer):
-                frame.slots[variable.id].value = self.machine.nothing(variable.type, variable.span)
+            nothing = self.machine.nothing(variable.type, variable.span)
+            frame.slots[variable.id] = Slot(nothing, np.zeros_like(mask))
             return
         before = np.ones_like(mask) if slot.defined is None else slot.defined
         slot.defined = before & ~mask
@@ -234,10 +264,8 @@ class Threads:
         if variable.storage == "dynamic-shared":
             ref = Ref(self._dynamic(variable), zero)
         else:
-            each = scalars_in(variable.type)
-            base = lanes.slot * each
             buffer = machine.allocate(
-                variable.name, variable.type, lanes.count, "shared", base, span=variable.span
+                variable.name, variable.type, lanes.count, "shared", lanes.slot
             )
             ref = Ref(buffer, zero)
         self.shared[key] = ref
@@ -245,24 +273,21 @@ class Threads:
 
     def _dynamic(self, variable: Variable) -> Buffer:
         """The launch's dynamic shared memory: all its declarations name the same bytes."""
-        scalar = scalar_of(variable.type)
-        if self.dynamic is not None:
-            if scalar != self.dynamic.scalar:
-                raise self.machine.unsupported(
-                    "dynamic shared memory declared with two types", variable.span
-                )
-            return self.dynamic
-        if scalar is None:
-            raise self.machine.unsupported(f"shared memory of {variable.type}", variable.span)
-        lanes = self.machine.lanes
-        size = self.shared_bytes // scalar.size
-        self.dynamic = self.machine.allocate(
-            variable.name, scalar, lanes.count, "shared", lanes.slot * size, size,
-            span=variable.span,
-        )  # fmt: skip
+        if self.dynamic is None:
+            lanes = self.machine.lanes
+            self.dynamic = self.machine.allocate(
+                variable.name, variable.type, lanes.count, "shared", lanes.slot, self.shared_bytes
+            )
         return self.dynamic
 
-    def local_array(
+    def private(self, variable: Variable) -> Ref:
+        """Memory of each lane for a variable."""
+        lanes = np.arange(self.machine.lanes.total, dtype=np.int64)
+        name = variable.name or "a temporary"
+        buffer = self.machine.allocate(name, variable.type, len(lanes), "private", lanes)
+        return Ref(buffer, np.asarray(0, dtype=np.int64))
+
+    def local_memory(
         self,
         variable: Variable,
         initial: Expression | tuple[Expression, ...] | None,
@@ -271,30 +296,29 @@ class Threads:
     ) -> None:
         machine, frame = self.machine, self.evaluator.frame
         kind = variable.type
+        value = None
+        if initial is not None and not isinstance(initial, tuple):
+            value = self.evaluator.value(initial, mask)
         ref = frame.buffers.get(variable.id)
         if ref is None:
-            each = scalars_in(kind)
-            base = np.arange(machine.lanes.total, dtype=np.int64) * each
-            buffer = machine.allocate(
-                variable.name, kind, machine.lanes.total, "private", base, span=variable.span
-            )
-            ref = frame.buffers[variable.id] = Ref(buffer, np.asarray(0, dtype=np.int64))
-        assert ref.buffer is not None
-        scalar = ref.buffer.scalar
+            ref = frame.buffers[variable.id] = self.private(variable)
         if not isinstance(initial, tuple):
-            if initial is not None:
-                raise machine.unsupported("an array initialised by one value", span)
+            if value is not None:
+                machine.store(ref, value, kind, mask, span)
             return
+        leaf: Type = kind
+        while isinstance(leaf, ArrayType):
+            leaf = leaf.element
         offset = 0
-        for value in initial:
-            made = self.evaluator.value(value, mask)
-            at = Ref(ref.buffer, np.asarray(offset, dtype=np.int64))
-            machine.store(at, made, value.type, mask, span)
-            offset += scalars_in(value.type)
-        zero = machine.constant(0, scalar)
-        for rest in range(offset, ref.buffer.size):
-            at = Ref(ref.buffer, np.asarray(rest, dtype=np.int64))
-            machine.store(at, zero, scalar, mask, span)
+        for item in initial:
+            made = self.evaluator.value(item, mask)
+            at = machine.shifted(ref, np.asarray(offset, dtype=np.int64), leaf.align)
+            machine.store(at, made, leaf, mask, span)
+            offset += leaf.size
+        zero = machine.nothing(leaf, span)
+        for rest in range(offset, kind.size, leaf.size):
+            at = machine.shifted(ref, np.asarray(rest, dtype=np.int64), leaf.align)
+            machine.store(at, zero, leaf, mask, span)
 
     # Control flow
 
@@ -381,7 +405,9 @@ class Threads:
 
     def switch(self, statement: Switch, mask: Mask) -> Mask:
         evaluator = self.evaluator
-        subject = np.broadcast_to(evaluator.value(statement.subject, mask), mask.shape)
+        given = evaluator.value(statement.subject, mask)
+        given = self.machine.opened(given, statement.subject.type, statement.span)
+        subject = np.broadcast_to(given, mask.shape)
         none = np.zeros_like(mask)
         exits = _LoopExits(none, none)
         entry: list[Mask] = []
@@ -414,15 +440,47 @@ class Threads:
             around.continued = around.continued | exits.continued
         return active | exits.broken | (none if defaults else left)
 
+    def contract(self, statement: WarpContract, mask: Mask) -> None:
+        evaluator = self.evaluator
+        a, b, c = (
+            [evaluator.value(register, mask) for register in registers]
+            for registers in (statement.a, statement.b, statement.c)
+        )
+        self.machine.meter.step(64 * self._steps)
+        made = contract(self.machine, statement, a, b, c, mask)
+        for register, value in zip(statement.d, made, strict=True):
+            evaluator.write(evaluator.find(register, mask), value, mask, statement.span)
+
+    def check(self, statement: Assert, mask: Mask) -> None:
+        """Report an assertion that fails, which ends the launch on the device."""
+        holds, doubt = self.evaluator.truth(statement.condition, mask)
+        failing = self.machine.real(mask) & ~holds
+        if doubt is not None:
+            failing = failing & ~doubt
+        if failing.any():
+            self.machine.report(
+                "assertion",
+                f"the assertion {statement.text} fails",
+                statement.span,
+                int(np.argmax(failing)),
+            )
+
     def barrier(self, statement: Barrier, mask: Mask) -> None:
         """Every thread of a block that has not exited must arrive, or none."""
-        if statement.scope != "block":
-            return
         lanes = self.machine.lanes
+        if statement.scope == "grid" and lanes.count < math.prod(lanes.grid):
+            raise self.machine.unsupported(
+                "a barrier of a grid whose blocks do not run together", statement.span
+            )
+        if statement.scope not in ("block", "grid"):
+            if statement.scope == "fence":
+                self.machine.races.give_up()
+            return
         alive = ~self.kernel_exits
         arrived = self.machine.real(mask).reshape(lanes.count, lanes.threads).sum(axis=1)
         living = alive.reshape(lanes.count, lanes.threads).sum(axis=1)
         split = (arrived > 0) & (arrived < living)
+        self.machine.races.barrier(arrived > 0)
         if split.any():
             self.machine.report(
                 "divergent-barrier",

@@ -1,4 +1,4 @@
-"""C++ types as a device kernel has them: exact widths, LP64, and CUDA's vector types.
+"""C++ types as a device kernel has them: exact widths, LP64, CUDA's vector types, structs.
 
 Widths follow the platform nvcc targets (LP64: `long` is 64 bits, plain `char` is signed).
 Every arithmetic type has one `DType`, which is what arithmetic and storage use; distinct
@@ -7,7 +7,7 @@ C++ types may share one (`long` and `long long`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from migrate.numerics.dtypes import DType
 
@@ -41,6 +41,10 @@ class Scalar:
         """Bytes in memory."""
         return max(self.dtype.bits // 8, 1)
 
+    @property
+    def align(self) -> int:
+        return self.size
+
     def __str__(self) -> str:
         return self.name
 
@@ -57,6 +61,13 @@ class Vector:
     def size(self) -> int:
         """Bytes in memory."""
         return self.element.size * self.lanes
+
+    @property
+    def align(self) -> int:
+        """Bytes (vector_types.h: `__builtin_align__`); of three lanes that of one."""
+        if self.name == "dim3" or self.lanes == 3:
+            return self.element.size
+        return min(self.size, 16)
 
     def __str__(self) -> str:
         return self.name
@@ -75,6 +86,10 @@ class Pointer:
     def size(self) -> int:
         return 8
 
+    @property
+    def align(self) -> int:
+        return 8
+
     def __str__(self) -> str:
         return f"{'const ' if self.const else ''}{self.element}*"
 
@@ -91,6 +106,10 @@ class Array:
         """Bytes in memory; 0 while the length is open."""
         return self.element.size * (self.length or 0)
 
+    @property
+    def align(self) -> int:
+        return self.element.align
+
     def __str__(self) -> str:
         inner: Type = self
         lengths = ""
@@ -101,11 +120,97 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """A data member; `offset` in bytes from the start of the object."""
+
+    name: str
+    type: Type
+    offset: int
+
+
+@dataclass(slots=True)
+class Layout:
+    """Where the members of a struct are; members of bases and anonymous unions included.
+
+    Filled in once, after the `Struct` that it belongs to was made, since a struct may hold
+    pointers to itself.  `overlaid`: members share bytes (a union is inside).  `parts` counts
+    the members of members too, `depth` how deep they nest.
+    """
+
+    members: tuple[Member, ...] = ()
+    size: int = 1
+    align: int = 1
+    overlaid: bool = False
+    parts: int = 0
+    depth: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct, class, union or closure of the program, its template arguments replaced.
+
+    `key` tells two of the same name apart.  `template` and `arguments` are what a template
+    was instantiated from.
+    """
+
+    name: str
+    key: str
+    layout: Layout = field(compare=False, repr=False)
+    template: str = field(default="", compare=False)
+    arguments: tuple[Type | int | float | bool, ...] = field(default=(), compare=False)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return self.layout.members
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return self.layout.size
+
+    @property
+    def align(self) -> int:
+        return self.layout.align
+
+    def index(self, name: str) -> int | None:
+        """The position of a member; one of a derived class hides that of its base."""
+        for position in reversed(range(len(self.layout.members))):
+            if self.layout.members[position].name == name:
+                return position
+        return None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """The type of a function used as a value: the function itself, by name."""
+
+    name: str
+
+    @property
+    def size(self) -> int:
+        return 8
+
+    @property
+    def align(self) -> int:
+        return 8
+
+    def __str__(self) -> str:
+        return f"function {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class Void:
     """No value."""
 
     @property
     def size(self) -> int:
+        return 1
+
+    @property
+    def align(self) -> int:
         return 1
 
     def __str__(self) -> str:
@@ -122,11 +227,40 @@ class Unknown:
     def size(self) -> int:
         return 1
 
+    @property
+    def align(self) -> int:
+        return 1
+
     def __str__(self) -> str:
         return self.name
 
 
-Type = Scalar | Vector | Pointer | Array | Void | Unknown
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A class of CUDA's device libraries, such as `cg::thread_block_tile<32>`.
+
+    Its objects have no storage of their own: `migrate.cuda.library` turns what is done with
+    them into ordinary expressions and statements.
+    """
+
+    name: str
+    parameters: tuple[object, ...] = ()
+
+    @property
+    def align(self) -> int:
+        return 1
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    def __str__(self) -> str:
+        if not self.parameters:
+            return self.name
+        return f"{self.name}<{', '.join(str(one) for one in self.parameters)}>"
+
+
+Type = Scalar | Vector | Pointer | Array | Struct | Routine | Void | Unknown | Library
 
 VOID = Void()
 BOOL = Scalar("bool", DType.named("bool"), 1)
@@ -146,6 +280,10 @@ BFLOAT16 = Scalar("__nv_bfloat16", DType.named("bfloat16"))
 FLOAT = Scalar("float", DType.named("float32"))
 DOUBLE = Scalar("double", DType.named("float64"))
 DIM3 = Vector("dim3", UNSIGNED, 3)
+FLOAT_REGISTER = Scalar("float in an integer", DType.named("float32"))
+"""What a 32-bit integer holds that a matrix instruction reads as a float."""
+ADDRESS = Pointer(Scalar("byte of shared memory", DType.named("uint8"), 2))
+"""An address in shared memory, which C++ holds as an integer (`__cvta_generic_to_shared`)."""
 
 _SCALARS = (
     BOOL, CHAR, SIGNED_CHAR, UNSIGNED_CHAR, SHORT, UNSIGNED_SHORT, INT, UNSIGNED,
@@ -177,6 +315,9 @@ _ALIASES: dict[str, Type] = {
     "nv_half": HALF,
     "__nv_bfloat16": BFLOAT16,
     "nv_bfloat16": BFLOAT16,
+    # c10/util/Half.h and BFloat16.h
+    "Half": HALF,
+    "BFloat16": BFLOAT16,
     "dim3": DIM3,
     "void": VOID,
 }
@@ -241,7 +382,13 @@ def promote(scalar: Scalar) -> Scalar:
     return INT if scalar.is_integer and scalar.rank < INT.rank else scalar
 
 
-_FLOAT_ORDER = {"__nv_bfloat16": 1, "__half": 1, "float": 2, "double": 3}
+_FLOAT_ORDER = {
+    "__nv_bfloat16": 1,
+    "__half": 1,
+    FLOAT_REGISTER.name: 2,
+    "float": 2,
+    "double": 3,
+}
 
 
 def common(left: Scalar, right: Scalar) -> Scalar | None:
@@ -278,6 +425,11 @@ def scalar_of(kind: Type) -> Scalar | None:
             return kind
         case Vector(element=element):
             return element
+        case Struct(layout=layout):
+            found = {scalar_of(member.type) for member in layout.members}
+            only = found.pop() if len(found) == 1 else None
+            filled = sum(member.type.size for member in layout.members)
+            return only if layout.overlaid or filled == layout.size else None
         case _:
             return None
 
@@ -289,5 +441,76 @@ def scalars_in(kind: Type) -> int:
             return scalars_in(element) * (length or 0)
         case Vector(lanes=lanes):
             return lanes
+        case Struct():
+            scalar = scalar_of(kind)
+            return kind.size // scalar.size if scalar is not None else 1
         case _:
             return 1
+
+
+def parts_of(kind: Type) -> tuple[Member, ...]:
+    """What an aggregate consists of, in order: a vector's components, a struct's members.
+
+    Empty for anything else.
+    """
+    match kind:
+        case Vector(element=element, lanes=lanes):
+            return tuple(
+                Member(COMPONENTS[lane], element, lane * element.size) for lane in range(lanes)
+            )
+        case Struct(layout=layout):
+            return layout.members
+        case _:
+            return ()
+
+
+def all_parts(kind: Type) -> tuple[Member, ...]:
+    """What an aggregate consists of: as `parts_of`, and the elements of an array."""
+    if isinstance(kind, Array):
+        element = kind.element
+        return tuple(
+            Member(str(index), element, index * element.size) for index in range(kind.length or 0)
+        )
+    return parts_of(kind)
+
+
+def part_types(kind: Type) -> tuple[Type, ...]:
+    """The types of `all_parts`."""
+    match kind:
+        case Array(element=element, length=length):
+            return (element,) * (length or 0)
+        case Vector(element=element, lanes=lanes):
+            return (element,) * lanes
+        case _:
+            return tuple(part.type for part in parts_of(kind))
+
+
+def in_memory(kind: Type) -> bool:
+    """Whether variables of this type live in memory: arrays, and what holds or overlays them."""
+    match kind:
+        case Array():
+            return True
+        case Struct(layout=layout):
+            return layout.overlaid or any(in_memory(member.type) for member in layout.members)
+        case _:
+            return False
+
+
+def understood(kind: Type, depth: int = 0) -> bool:
+    """Whether storage of this type is; one that contains itself is not."""
+    while isinstance(kind, Array):
+        kind = kind.element
+    match kind:
+        case Unknown() | Void():
+            return False
+        case Struct(layout=layout):
+            return depth < MAX_NESTED and all(
+                isinstance(member.type, Pointer) or understood(member.type, depth + 1)
+                for member in layout.members
+            )
+        case _:
+            return True
+
+
+MAX_NESTED = 64
+"""Structs as members of structs."""

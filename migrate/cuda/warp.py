@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from migrate.cuda.ast import Atomic, Shuffle
+from migrate.cuda.intrinsics import WARP_REDUCTIONS
 from migrate.cuda.machine import Machine
-from migrate.cuda.runtime import WARP, Array, Mask, Ref
-from migrate.source import Span
+from migrate.cuda.memory import as_bits
+from migrate.cuda.runtime import WARP, Array, Mask, Ref, Refs
+from migrate.cuda.types import Pointer, Scalar
 
 
 def shuffle(
@@ -24,6 +26,8 @@ def shuffle(
     lanes = machine.lanes
     if node.entry.kind in ("any", "all", "ballot", "active"):
         return _vote(machine, node, value, mask)
+    if node.entry.kind == "match" or node.entry.kind in WARP_REDUCTIONS:
+        return _together(machine, node, value, mask)
     if lane is None:
         raise machine.unsupported(f"{node.entry.name} is not understood", node.span)
     own = lanes.thread % WARP
@@ -55,9 +59,66 @@ def shuffle(
             int(np.argmax(absent)),
         )
     spread = machine.spread(value, node.type)
+    if isinstance(node.type, Pointer):
+        if isinstance(spread, Refs):
+            parts = tuple(
+                (
+                    where[position],
+                    Ref(part.buffer, np.broadcast_to(part.offset, mask.shape)[position]),
+                )
+                for where, part in spread.parts
+            )
+            return Refs(parts)
+        return Ref(spread.buffer, spread.offset[position])
     if node.type.is_float:
         return machine.domain.take(spread, position)
     return spread[position]
+
+
+def check_participants(machine: Machine, node: Shuffle, participants: Any, mask: Mask) -> None:
+    """Report a lane that takes part in an exchange whose mask leaves it out."""
+    named = np.asarray(participants)
+    if named.ndim == 0 and int(named) & 0xFFFFFFFF == 0xFFFFFFFF:
+        return
+    bits = named.astype(np.uint64) >> (machine.lanes.thread % WARP).astype(np.uint64)
+    left_out = machine.real(mask) & (bits & np.uint64(1) == 0)
+    if left_out.any():
+        machine.report(
+            "excluded-lane",
+            f"{node.entry.name} is executed by a thread that its mask leaves out",
+            node.span,
+            int(np.argmax(left_out)),
+        )
+
+
+def _together(machine: Machine, node: Shuffle, value: Any, mask: Mask) -> Array:
+    """What all the active lanes of a warp give: the value combined, or who has the same one."""
+    lanes = machine.lanes
+    warps = -(-lanes.threads // WARP)
+    flat = np.zeros((lanes.count, warps * WARP), dtype=np.bool_)
+    flat[lanes.slot, lanes.thread] = mask
+    taking = flat.reshape(lanes.count, warps, WARP)
+    if node.entry.kind == "match" and isinstance(node.value.type, Scalar):
+        spread = as_bits(machine.spread(value, node.value.type), node.value.type, machine.domain)
+    else:
+        spread = np.broadcast_to(value, mask.shape)
+    held = np.zeros((lanes.count, warps * WARP), dtype=spread.dtype)
+    held[lanes.slot, lanes.thread] = spread
+    held = held.reshape(taking.shape)
+    result: Array
+    if node.entry.kind == "match":
+        same = (held[..., :, None] == held[..., None, :]) & taking[..., None, :]
+        bits = np.uint32(1) << np.arange(WARP, dtype=np.uint32)
+        result = np.where(same, bits, np.uint32(0)).sum(axis=-1, dtype=np.uint32)
+        return np.asarray(result.reshape(lanes.count, -1)[lanes.slot, lanes.thread])
+    combine = _INTEGER[WARP_REDUCTIONS[node.entry.kind]]
+    first = np.argmax(taking, axis=2)
+    # Lanes that do not take part repeat one that does; of a sum or xor they add nothing.
+    neutral = np.take_along_axis(held, first[..., None], axis=2)
+    if node.entry.kind in ("sum", "bitwise_xor"):
+        neutral = np.zeros_like(neutral)
+    result = combine.reduce(np.where(taking, held, neutral), axis=2, dtype=held.dtype)
+    return np.asarray(result[lanes.slot, lanes.thread // WARP])
 
 
 def _vote(machine: Machine, node: Shuffle, value: Any, mask: Mask) -> Array:
@@ -99,7 +160,7 @@ _COMBINING = frozenset(
 def atomic(
     machine: Machine,
     node: Atomic,
-    pointer: Ref,
+    pointer: Ref | Refs,
     values: tuple[Any, ...],
     mask: Mask,
     *,
@@ -111,40 +172,47 @@ def atomic(
     Where the former value is not `wanted`, all lanes that meet in a cell go at once.
     """
     kind = node.type
+    if isinstance(pointer, Refs):
+        old = machine.nothing(kind, node.span)
+        for where, part in pointer.parts:
+            here = mask & where
+            seen = atomic(machine, node, part, values, here, wanted=wanted)
+            old = machine.select(here, seen, old, kind, node.span)
+        return old
     unsure = machine.unsure(mask)
     if unsure is not None:
-        unsure = unsure & machine.inside(pointer, 1, mask)
+        unsure = unsure & machine.inside(pointer, kind.size, mask)
     mask = machine.real(mask)
     if not mask.any() and (unsure is None or pointer.buffer is None):
         return machine.nothing(kind, node.span)
-    buffer, position = machine.flat(pointer, 1, mask, node.span)
-    if buffer.scalar.dtype is not kind.dtype:
-        raise machine.unsupported(f"memory of {buffer.scalar} accessed as {kind}", node.span)
+    buffer, plane, at = machine.cells(pointer, kind, mask, node.span)
+    if wanted and buffer.space == "shared":
+        # A lock or a flag, for all that is known.
+        machine.races.give_up()
     buffer.written = True
-    position = np.broadcast_to(position, mask.shape)
+    position = at >> plane.shift
     spread = tuple(machine.spread(value, kind) for value in values)
-    _check_defined(machine, buffer.defined, position, mask, node.span, buffer.name)
-    if buffer.stored is not None:
-        buffer.stored[position[mask if unsure is None else mask | unsure]] = True
+    buffer.touch(at[mask if unsure is None else mask | unsure], kind.size)
+    data = plane.data if kind.is_float else plane.data.view(kind.dtype.numpy)
     old = machine.nothing(kind, node.span)
     if not wanted and unsure is None and node.entry.operator in _COMBINING:
         if kind.is_float:
-            machine.domain.combine(node.entry.operator, buffer.data, position, spread[0], mask)
+            machine.domain.combine(node.entry.operator, data, position, spread[0], mask)
         else:
-            _INTEGER[node.entry.operator].at(buffer.data, position[mask], spread[0][mask])
+            _INTEGER[node.entry.operator].at(data, position[mask], spread[0][mask])
         return old
     for turn in _turns(machine, position, mask):
-        seen = machine.load(pointer, kind, turn, node.span)
+        seen = machine.domain.take(data, position) if kind.is_float else data[position]
         old = machine.select(turn, seen, old, kind, node.span)
         new = _combined(machine, node, seen, spread, turn)
         if kind.is_float:
-            machine.domain.put(buffer.data, position, machine.spread(new, kind), turn)
+            machine.domain.put(data, position, machine.spread(new, kind), turn)
         else:
-            buffer.data[position[turn]] = np.broadcast_to(new, mask.shape)[turn]
+            data[position[turn]] = np.broadcast_to(new, mask.shape)[turn]
     if unsure is not None and kind.is_float:
         # One that may not have happened leaves the cell unknown.
-        seen = machine.spread(machine.domain.take(buffer.data, position), kind)
-        machine.domain.put(buffer.data, position, machine.domain.mark(seen, unsure), unsure)
+        seen = machine.spread(machine.domain.take(data, position), kind)
+        machine.domain.put(data, position, machine.domain.mark(seen, unsure), unsure)
     return old
 
 
@@ -157,23 +225,6 @@ _INTEGER: dict[str, np.ufunc] = {
     "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor,
 }
-
-
-def _check_defined(
-    machine: Machine, defined: Mask | None, position: Array, mask: Mask, span: Span, name: str
-) -> None:
-    if defined is None:
-        return
-    undefined = mask & ~defined[position]
-    if undefined.any():
-        machine.report(
-            "uninitialised",
-            f"{name} is read before it is written",
-            span,
-            int(np.argmax(undefined)),
-            buffer=name,
-        )
-    defined[position[mask]] = True
 
 
 def _turns(machine: Machine, position: Array, mask: Mask) -> Iterator[Mask]:
@@ -202,7 +253,7 @@ def _combined(
         case "exchange":
             return values[0]
         case "compare_exchange":
-            same = machine.compare("equal", seen, values[0], kind)[0]
+            same = machine.compare("equal", seen, values[0], kind, node.span)[0]
             return machine.select(same, values[1], seen, kind, node.span)
         case "increment":
             return np.where(seen >= values[0], seen.dtype.type(0), seen + seen.dtype.type(1))

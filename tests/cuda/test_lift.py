@@ -303,7 +303,6 @@ def test_roles_follow_what_is_read_and_written() -> None:
     [
         ("while (x[i] > 0.0f) { y[i] = 1.0f; }", "not counted"),
         ("int m = (int)x[0]; for (int j = 0; j < m; ++j) y[j] = 1.0f;", "depend on data"),
-        ("for (int j = 0; j < n; ++j) { if (x[j] > 1.0f) break; y[i] = x[j]; }", "break"),
         ("frobnicate(y);", "frobnicate is neither defined in this file nor known"),
         ("y[i] = atomicAdd(&y[0], 1.0f);", "the old value of atomicAdd is used"),
         ("y[i] = (float)((const int*)x)[i];", "memory of float accessed as int"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrate.budget import Budget, Exhausted, Meter
-from migrate.cuda.preprocess import Expanded, preprocess
+from migrate.cuda.preprocess import Edit, Expanded, preprocess
 from migrate.cuda.tokens import tokens
 from migrate.source import Source, SourceError
 
@@ -81,7 +81,7 @@ def test_includes() -> None:
     header = Source.of("#pragma once\n#define N 4\nint from_header;\n", "b.h")
     found = expanded(
         '#include "b.h"\n#include "b.h"\n#include <missing.h>\nN\n',
-        include={"b.h": header}.get,
+        include=lambda name, _: {"b.h": header}.get(name),
     )
     assert found.text.decode().split() == ["int", "from_header;", "4"]
     assert found.missing_includes == ("missing.h",)
@@ -181,3 +181,99 @@ def test_the_meter_ends_it() -> None:
     text = "#define F(x) x\n" + "F(1)\n" * 2000
     with pytest.raises(Exhausted):
         expanded(text, meter=Meter(Budget(steps=1000)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Arguments that a directive interrupts ([cpp.replace]/11 leaves it open; compilers go on).
+        ("#define F(a, b) a - b\nF(1,\n#if 1\n2\n#else\n3\n#endif\n)", "1 - 2"),
+        ("#define F(a) a\nF(1\n#if 0\n)\n#endif\n", "F(1"),
+        ("#define F(a) a\n#define N 4\nF(N\n#pragma once\n N", "F( 4 4"),
+        # Words in literals, comments and numbers are no names.
+        ("#define f 4\n1.f 1.0f 0xf 'f' \"f\" /* f */ f", "1.f 1.0f 0xf 'f' \"f\" /* f */ 4"),
+        ('#define N 4\nR"x(N )" N)x" N', 'R"x(N )" N)x" 4'),
+        ("#define N 4\n1'000 N 'N'", "1'000 4 'N'"),
+        ("#define N 4 // four\nN", "4"),
+        ("#define N /* a\n b */ 4\nN", "4"),
+        ("/* a */ #define N 4\nN", "/* a */ 4"),
+        ("  #  define N 4\nN", "4"),
+        ("#define LOG(f, ...) f(x, ##__VA_ARGS__)\nLOG(g) LOG(g, 1)", "g( x ) g( x, 1)"),
+        ("#define REST(args...) f(args)\nREST(1, 2)", "f( 1, 2)"),
+        ("#define PAREN )\n#define F(x) [x]\nF((1)", "F((1)"),
+        ('#define F(x) x\nF(")" ")")', '")" ")"'),
+    ],
+)
+def test_what_a_quick_search_could_get_wrong(text: str, expected: str) -> None:
+    assert "".join(words(text)) == expected.replace(" ", "")
+
+
+LARGER = (
+    "#define LARGER(a, b) ({ __typeof__(a) first = (a); const __typeof__((b)) second = (b);"
+    " first > second ? first : second; })\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("LARGER(x, 1)", "(((x)) > ((1)) ? ((x)) : ((1)))"),
+        ("LARGER(x == y, z[i] <= 1)", "(((x==y))>((z[i]<=1))?((x==y)):((z[i]<=1)))"),
+        ("LARGER(max(x, y), 1)", "(((max(x,y)))>((1))?((max(x,y))):((1)))"),
+    ],
+)
+def test_a_statement_expression_without_effects_is_an_expression(use: str, expected: str) -> None:
+    found = "".join(words(LARGER + use))
+    assert found == expected.replace(" ", "")
+
+
+@pytest.mark.parametrize("use", ["LARGER(i++, 1)", "LARGER(f(x), 1)", "LARGER(x = 2, 1)"])
+def test_an_argument_with_effects_is_evaluated_once(use: str) -> None:
+    found = "".join(words(LARGER + use))
+    assert found.startswith("({decltype(")
+
+
+def test_what_the_configuration_leaves_out_is_known() -> None:
+    text = "int a;\n#ifdef WIDE\nint b;\n#else\nint c;\n#endif\n"
+    found = expanded(text)
+    assert [(part.directive, part.line) for part in found.left_out] == [("#ifdef WIDE", 2)]
+    assert text[found.left_out[0].start : found.left_out[0].end].strip() == "int b;"
+    assert expanded(text, defines={"WIDE": "1"}).left_out[0].directive == "#else"
+
+
+def test_the_configuration() -> None:
+    text = "#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 900 && defined(__CUDACC__)\nyes\n#endif"
+    assert words(text) == ["yes"]
+    assert words(text, defines={"__CUDA_ARCH__": "900"}) == []
+
+
+def test_pragmas_are_kept_beside_the_text() -> None:
+    found = expanded("int a;\n#pragma unroll 4\nfor (;;) ;")
+    assert [words for _, words in found.pragmas] == ["unroll 4"]
+    assert b"pragma" not in found.text
+
+
+def test_edits_keep_places() -> None:
+    found = expanded("#define ONE 1\nint a = ONE + bcd;\nint later;")
+    at = found.text.index(b"bcd")
+    once = found.edited([Edit(at, at, b"(const "), Edit(at + 3, at + 3, b")")])
+    assert b"(const bcd)" in once.text
+    start = once.text.index(b"later")
+    twice = once.edited([Edit(start, start + 5, b"LATER"), Edit(start + 5, start + 5, b"!!")])
+    for text, word, place in (
+        (once, b"bcd", (2, 15, 2, 18)),
+        (once, b"later", (3, 5, 3, 10)),
+        (twice, b"bcd", (2, 15, 2, 18)),
+        (twice, b"LATER!!", (3, 5, 3, 10)),
+        (twice, b";\nint", (2, 18, 3, 4)),
+    ):
+        at = text.text.index(word)
+        span = text.span(at, at + len(word))
+        found_place = (span.start_line, span.start_column, span.end_line, span.end_column)
+        assert found_place == place
+
+
+def test_includes_are_bounded() -> None:
+    header = Source.of("int a;\n" * 2000 + '#include "b.h"\n#include "b.h"\n', "b.h")
+    with pytest.raises(SourceError, match="includes more than 8 MiB"):
+        expanded('#include "b.h"\n', include=lambda name, _: header)

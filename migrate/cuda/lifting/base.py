@@ -15,6 +15,7 @@ from migrate.cuda.lifting.symbolic import (
     Number,
     Parts,
     Pointer,
+    Raw,
     Symbolic,
     Truth,
     Unknown,
@@ -22,7 +23,7 @@ from migrate.cuda.lifting.symbolic import (
     merged,
 )
 from migrate.cuda.types import Pointer as PointerType
-from migrate.cuda.types import Scalar, Type, Vector
+from migrate.cuda.types import Scalar, Struct, Type, Vector
 from migrate.ir.index import Index
 from migrate.ir.nodes import (
     Buffer,
@@ -52,6 +53,16 @@ Key = tuple[int, int]
 
 
 RETURNED = -1_000_000
+"""The variable, of every frame, that holds what was returned."""
+
+STAYS = -1_000_001
+"""The variable that says whether the thread has not returned from inside a loop."""
+
+GOES_ON = -1_000_002
+"""The variable of the outermost loop that says whether it was not left by `break`.
+
+Loops inside have the numbers below.
+"""
 
 
 @dataclass(slots=True)
@@ -63,6 +74,17 @@ class State:
 
     def copy(self) -> State:
         return State(dict(self.variables), dict(self.versions))
+
+
+def part_types(kind: Type) -> tuple[Type, ...]:
+    """The types of a vector's components, or of a struct's members; none for what has no parts."""
+    match kind:
+        case Vector(element=element, lanes=lanes):
+            return (element,) * lanes
+        case Struct():
+            return tuple(member.type for member in kind.members)
+        case _:
+            return ()
 
 
 class Base:
@@ -89,7 +111,8 @@ class Base:
         self.pristine: set[Version] = set()
         self.loaded: set[str] = set()
         self.stored: set[str] = set()
-        self.references: dict[Key, tuple[ast.Expression, int]] = {}
+        # What a reference names: a place in memory, or a variable (or a part of one) of a frame.
+        self.references: dict[Key, tuple[ast.Expression, int] | Pointer] = {}
         self.places: dict[Key, str] = {}
         self.frame = 0
         self.calls: list[SpanFrame] = []
@@ -182,6 +205,8 @@ class Base:
                 return result
             case Unknown(reason=reason):
                 raise self.not_lifted(reason, span)
+            case Raw(scalar=scalar):
+                raise self.not_lifted(f"memory of {scalar} accessed as {kind}", span)
             case _:
                 raise self.not_lifted("a pointer or vector is used as a number", span)
 
@@ -301,13 +326,14 @@ class Base:
     def _select(
         self, condition: Condition, then: Symbolic, otherwise: Symbolic, kind: Type, span: Span
     ) -> Symbolic:
-        if isinstance(kind, Vector):
-            if not (isinstance(then, Parts) and isinstance(otherwise, Parts)):
-                raise self.not_lifted(f"a value of {kind}", span)
-            pairs = zip(then.items, otherwise.items, strict=True)
-            return Parts(tuple(self._select(condition, a, b, kind.element, span) for a, b in pairs))
         if then == otherwise:
             return then
+        kinds = part_types(kind)
+        if kinds:
+            if not (isinstance(then, Parts) and isinstance(otherwise, Parts)):
+                raise self.not_lifted(f"a value of {kind}", span)
+            parts = zip(then.items, otherwise.items, kinds, strict=True)
+            return Parts(tuple(self._select(condition, a, b, k, span) for a, b, k in parts))
         if not isinstance(kind, Scalar):
             raise self.not_lifted("a pointer that depends on a condition", span)
         args = (self.value(then, kind, span), self.value(otherwise, kind, span))

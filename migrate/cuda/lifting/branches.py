@@ -54,7 +54,7 @@ class Branches(Expressions):
         if not conditions:
             self.sequence(then)
             return
-        self._guarded(conditions, then, otherwise, span)
+        self._guarded(conditions, lambda: self._run(then), lambda: self._run(otherwise), span)
 
     def _conditions(self, condition: ast.Expression, has_else: bool) -> list[Condition]:
         """The condition; without an else, a conjunction of an index part and a data part."""
@@ -82,21 +82,24 @@ class Branches(Expressions):
     def _guarded(
         self,
         conditions: list[Condition],
-        then: Sequence[ast.Statement],
-        otherwise: Sequence[ast.Statement],
+        then: Callable[[], None],
+        otherwise: Callable[[], None],
         span: Span,
     ) -> None:
+        """Lift `then` where all conditions hold, `otherwise` where the first does not.
+
+        With several conditions there is nothing to do otherwise.
+        """
         condition, *inner = conditions
         start = self.state.copy()
         body, after_then = self._region(
-            condition,
-            (lambda: self._guarded(inner, then, (), span)) if inner else (lambda: self._run(then)),
+            condition, (lambda: self._guarded(inner, then, _nothing, span)) if inner else then
         )
         self.state = start.copy()
         opposite: Condition | None = None
         if not isinstance(condition, Value):
             opposite = negate(condition)
-        other, after_other = self._region(opposite, lambda: self._run(otherwise))
+        other, after_other = self._region(opposite, otherwise)
         merges = self._merges(start, body, after_then, other, after_other, span)
         if not body and not other and not merges:
             return
@@ -188,6 +191,10 @@ class Branches(Expressions):
             return Parts(tuple(self._merged(x, y, body, other, merges, span) for x, y in pairs))
         if isinstance(a, Unset) and isinstance(b, Unset):
             return a
+        if isinstance(a, Pointer) and isinstance(b, Pointer) and a.buffer == b.buffer is not None:
+            offset = self._merged(a.offset, b.offset, body, other, merges, span)
+            if isinstance(offset, Number | Data):
+                return Pointer(a.buffer, offset)
         kind = _scalar_type(a) or _scalar_type(b)
         if kind is None or isinstance(a, Pointer) or isinstance(b, Pointer):
             return Unknown("a pointer that depends on a branch")
@@ -206,6 +213,10 @@ class Branches(Expressions):
             return action()
         finally:
             self.ops = outer
+
+
+def _nothing() -> None:
+    return
 
 
 def _mixed(condition: ast.Expression) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 
 from migrate.cuda import ast
 from migrate.cuda.ast import COMPARISONS
-from migrate.cuda.lifting.memory import Memory
+from migrate.cuda.lifting.memory import is_place
+from migrate.cuda.lifting.places import Places
 from migrate.cuda.lifting.symbolic import (
     Data,
     Number,
@@ -17,10 +18,11 @@ from migrate.cuda.lifting.symbolic import (
     Truth,
     Unknown,
     Unset,
+    chosen,
     from_here,
     merged,
 )
-from migrate.cuda.types import BOOL, INT, Array, Scalar, Type, Vector
+from migrate.cuda.types import BOOL, INT, Array, Scalar, Type
 from migrate.cuda.types import Pointer as PointerType
 from migrate.ir.index import Index, TooComplex, maximum, minimum
 from migrate.ir.nodes import (
@@ -43,16 +45,21 @@ from migrate.ir.predicate import (
     both,
     either,
     equal,
+    indices,
     less,
     negate,
 )
 from migrate.numerics.dtypes import DType
 from migrate.source import Span
 
+ALIGNED = 256
+"""Bytes that every array's address is a multiple of (CUDA C++ Programming Guide, "Size and
+Alignment Requirement"), which lets a kernel ask whether a wider access may be made."""
+
 PURE = (Map, Cast, Fill, Position, Select)
 
 
-class Expressions(Memory):
+class Expressions(Places):
     """Lifts expressions into a growing list of operations."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -121,10 +128,16 @@ class Expressions(Memory):
 
     def read(self, variable: ast.Variable, span: Span) -> Symbolic:
         key = self.key(variable)
-        if key in self.references:
-            place, frame = self.references[key]
-            with self.in_frame(frame):
-                return self.lift(place)
+        target = self.references.get(key)
+        if isinstance(target, Pointer):
+            return (
+                target
+                if isinstance(variable.type, Array)
+                else self.load(target, variable.type, span)
+            )
+        if target is not None:
+            with self.in_frame(target[1]):
+                return self.lift(target[0])
         buffer = self.places.get(key)
         if buffer is not None:
             pointer = Pointer(buffer, Number(Index.of(0)))
@@ -160,9 +173,28 @@ class Expressions(Memory):
             return self._comparison(node)
         if isinstance(node.left.type, PointerType):
             return self._pointer_arithmetic(node)
+        if node.operator in ("fmod", "bitwise_and"):
+            address = _address_in(node.left)
+            if address is not None:
+                return self._alignment(node, address)
         assert isinstance(node.type, Scalar)
         left, right = self.lift(node.left), self.lift(node.right)
         return self.arithmetic(node.operator, left, right, node.type, node.right.type, node.span)
+
+    def _alignment(self, node: ast.Binary, address: ast.Expression) -> Symbolic:
+        """How far an address is beyond a multiple: arrays begin at one of `ALIGNED` bytes."""
+        pointer, right = self.lift(address), self.lift(node.right)
+        limit = right.index.constant if isinstance(right, Number) else None
+        if limit is not None and node.operator == "bitwise_and":
+            limit += 1
+        known = isinstance(pointer, Pointer) and isinstance(pointer.offset, Number)
+        if limit is None or limit < 1 or ALIGNED % limit or not known:
+            raise self.not_lifted("an address used as a number", node.span)
+        assert isinstance(pointer, Pointer)
+        assert isinstance(pointer.offset, Number)
+        unit = 1 if pointer.buffer is None else self.scalars[pointer.buffer].size
+        offset = pointer.offset.index * unit % limit
+        return Number(offset.simplify(self.known.ranges), pointer.offset.sources)
 
     def _comparison(self, node: ast.Binary) -> Symbolic:
         left, right = self.lift(node.left), self.lift(node.right)
@@ -246,9 +278,13 @@ class Expressions(Memory):
         if self._stored_since(before.versions):
             raise self.not_lifted("a store inside ? :", node.span)
         if isinstance(then, Number) and isinstance(otherwise, Number):
-            chosen = _extremum(condition, then, otherwise)
-            if chosen is not None:
-                return chosen
+            extremum = _extremum(condition, then, otherwise)
+            if extremum is not None:
+                return extremum
+            # What sizes alone choose may decide how often a loop runs.
+            if not any(part.axes() for part in indices(condition)):
+                index = chosen(condition, then.index, otherwise.index, self.known)
+                return Number(index, merged((node.span,), then.sources, otherwise.sources))
         return self._select(condition, then, otherwise, node.type, node.span)
 
     def _stored_since(self, before: dict[str, Version]) -> bool:
@@ -309,12 +345,22 @@ class Expressions(Memory):
         return self._map(operator, values, node.type.dtype, node.span, entry.name)
 
     def _component(self, node: ast.Component) -> Symbolic:
-        if isinstance(node.base, ast.Element):
-            return self.load(self.pointer(node), node.type, node.span)
-        base = self.lift(node.base)
-        if not isinstance(base, Parts):
+        if is_place(node) and self.in_memory(node):
+            pointer = self.pointer(node)
+            return (
+                pointer
+                if isinstance(node.type, Array)
+                else self.load(pointer, node.type, node.span)
+            )
+        base = self._current(node.base) if is_place(node.base) else self.lift(node.base)
+        if not isinstance(base, Parts) or node.index >= len(base.items):
             raise self.not_lifted(f"a component of {node.base.type}", node.span)
-        return base.items[node.index]
+        item = base.items[node.index]
+        if isinstance(item, Unset) and isinstance(node.type, Scalar):
+            return Data(self.unwritten(node.type, node.span))
+        if isinstance(item, Unknown):
+            raise self.not_lifted(item.reason, node.span)
+        return item
 
     def _make_vector(self, node: ast.MakeVector) -> Symbolic:
         return Parts(tuple(self.lift(part) for part in node.parts))
@@ -324,99 +370,6 @@ class Expressions(Memory):
         if isinstance(node.type, Array):
             return pointer
         return self.load(pointer, node.type, node.span)
-
-    def pointer(self, place: ast.Expression) -> Pointer:
-        """The pointer to a place in memory."""
-        match place:
-            case ast.Element(base=base, index=index, type=kind, span=span):
-                return self.moved(self.lift(base), self.lift(index), index.type, kind, span)
-            case ast.Component(base=base, index=position, type=kind, span=span):
-                number = Number(Index.of(position))
-                return self.moved(self.pointer(base), number, INT, kind, span)
-            case ast.Name(variable=variable):
-                key = self.key(variable)
-                if key in self.places:
-                    return Pointer(self.places[key], Number(Index.of(0)))
-                if key in self.references:
-                    target, frame = self.references[key]
-                    with self.in_frame(frame):
-                        return self.pointer(target)
-        raise self.not_lifted("the address of a local variable", place.span)
-
-    def _address(self, node: ast.Address) -> Symbolic:
-        return self.pointer(node.place)
-
-    def write(self, target: ast.Expression, value: Symbolic, span: Span) -> None:
-        """Assign to a place."""
-        match target:
-            case ast.Name(variable=variable):
-                key = self.key(variable)
-                if key in self.references:
-                    place, frame = self.references[key]
-                    with self.in_frame(frame):
-                        self.write(place, value, span)
-                elif key in self.places:
-                    self.store(self.pointer(target), value, variable.type, span)
-                else:
-                    self.state.variables[key] = from_here(value, self.at(span))
-            case ast.Component(base=ast.Name(variable=variable) as base, index=index) if (
-                self.key(variable) not in self.places
-            ):
-                key = self.key(variable)
-                if key in self.references:
-                    raise self.not_lifted("a component through a reference", span)
-                assert isinstance(base.type, Vector)
-                old = self.state.variables.get(key, Unset())
-                items: list[Symbolic] = [Unset()] * base.type.lanes
-                if isinstance(old, Parts):
-                    items = list(old.items)
-                items[index] = value
-                self.state.variables[key] = Parts(tuple(items))
-            case _:
-                self.store(self.pointer(target), value, target.type, span)
-
-    def _assign(self, node: ast.Assign) -> Symbolic:
-        if node.operator is None:
-            value = self.lift(node.value)
-            if isinstance(node.type, Scalar) and isinstance(value, Truth | Number):
-                # Booleans stay conditions, integers stay indices.
-                value = (
-                    value if node.type.is_integer else Data(self.value(value, node.type, node.span))
-                )
-            self.write(node.target, value, node.span)
-            return value
-        old = self.lift(node.target)
-        right = self.lift(node.value)
-        if isinstance(node.compute, PointerType):
-            if node.operator == "subtract":
-                right = self.arithmetic("subtract", Number(Index.of(0)), right, INT, INT, node.span)
-            made: Symbolic = self.moved(
-                old, right, node.value.type, node.compute.element, node.span
-            )
-        else:
-            assert isinstance(node.compute, Scalar)
-            left = self.cast(old, node.target.type, node.compute, node.span)
-            computed = self.arithmetic(
-                node.operator, left, right, node.compute, node.value.type, node.span
-            )
-            made = self.cast(computed, node.compute, node.type, node.span)
-        self.write(node.target, made, node.span)
-        return made
-
-    def _step(self, node: ast.Step) -> Symbolic:
-        old = self.lift(node.target)
-        one = Number(Index.of(node.delta))
-        if isinstance(node.type, PointerType):
-            new: Symbolic = self.moved(old, one, INT, node.type.element, node.span)
-        elif isinstance(node.type, Scalar):
-            amount: Symbolic = one
-            if node.type.is_float:
-                amount = self.lift(ast.Literal(float(node.delta), node.type, node.span))
-            new = self.arithmetic("add", old, amount, node.type, node.type, node.span)
-        else:
-            raise self.not_lifted(f"a step of {node.type}", node.span)
-        self.write(node.target, new, node.span)
-        return new if node.prefix else old
 
     def _atomic(self, node: ast.Atomic) -> Symbolic:
         raise self.not_lifted(f"the old value of {node.entry.name} is used", node.span)
@@ -446,6 +399,15 @@ class Expressions(Memory):
 
     def _call(self, node: ast.Call) -> Symbolic:
         raise NotImplementedError
+
+
+def _address_in(expression: ast.Expression) -> ast.Expression | None:
+    """The pointer that an integer is made from; `None` where it is made from something else."""
+    while isinstance(expression, ast.Cast) and isinstance(expression.type, Scalar):
+        if isinstance(expression.operand.type, PointerType):
+            return expression.operand
+        expression = expression.operand
+    return None
 
 
 def _compared(operator: str, left: Index, right: Index) -> Predicate:

@@ -10,30 +10,34 @@ from collections.abc import Callable, Sequence
 
 from migrate.budget import Meter
 from migrate.cuda import ast
-from migrate.cuda.lifting.base import RETURNED
-from migrate.cuda.lifting.loops import Loops, Saved
-from migrate.cuda.lifting.scan import assigned, leaves, statements, stores
+from migrate.cuda.lifting.base import RETURNED, STAYS
+from migrate.cuda.lifting.declarations import Declarations
+from migrate.cuda.lifting.loops import Saved
+from migrate.cuda.lifting.matrices import contracted
+from migrate.cuda.lifting.memory import is_place, packed, scalars_of
+from migrate.cuda.lifting.scan import addressed, assigned, leaves, statements, stores
+from migrate.cuda.lifting.switches import branches
 from migrate.cuda.lifting.symbolic import (
     Data,
     Known,
     NotLifted,
-    Number,
-    Parts,
     Pointer,
     Symbolic,
+    Truth,
     Unknown,
-    Unset,
-    from_here,
 )
-from migrate.cuda.types import VOID, Array, Scalar, Type, Vector, scalars_in
+from migrate.cuda.types import VOID, Array, Scalar, Type, scalar_of
+from migrate.cuda.types import Pointer as PointerType
 from migrate.ir.index import Index, TooComplex
 from migrate.ir.nodes import (
     Axis,
     Barrier,
     Carried,
+    Condition,
     Opaque,
-    Space,
+    Version,
 )
+from migrate.ir.predicate import FALSE, indices, less
 from migrate.source import Frame as SpanFrame
 from migrate.source import Span
 
@@ -63,10 +67,10 @@ _TABLES = (
 )
 
 
-_LEAVING = (ast.Return, ast.Continue)
+_LEAVING = (ast.Return, ast.Continue, ast.Break)
 
 
-class Lifter(Loops):
+class Lifter(Declarations):
     """Lifts the statements of one kernel."""
 
     def __init__(
@@ -90,6 +94,9 @@ class Lifter(Loops):
         self.loop_depth = 0
         self.copies = 0
         self.exchanges: set[str] = set()
+        # Variables of the function that is lifted whose address is taken.
+        self.addressed: frozenset[int] = frozenset()
+        self.body: ast.Block | None = None
 
     def linear_thread(self, span: Span) -> Index:
         """The thread's number in its block, x fastest."""
@@ -98,6 +105,17 @@ class Lifter(Loops):
             total = total * self.dimensions[("blockDim", axis)] + self.axes[("threadIdx", axis)]
         del span
         return total
+
+    def diverges(self) -> bool:
+        """Whether conditions around choose among the threads of a block."""
+        threads = {axis.name for axis in self.block_axes}
+        own = {less(Index.axis(axis.name), axis.extent) for axis in self.block_axes}
+        return any(
+            index.axes() & threads
+            for fact in self.known.facts
+            if fact not in own
+            for index in indices(fact)
+        )
 
     def sequence(self, body: Sequence[ast.Statement]) -> bool:
         """Lift statements in order; whether all threads have left at the end."""
@@ -115,13 +133,33 @@ class Lifter(Loops):
                     self._count(statement)
                     if value is not None:
                         self._attempt(statement, lambda v=value: self._return(v))  # type: ignore[misc]
+                    if (self.frame, STAYS) in self.state.variables:
+                        self.state.variables[(self.frame, STAYS)] = Truth(FALSE)
                     return True
                 case ast.Continue():
                     self._count(statement)
                     return True
+                case ast.Break():
+                    self._count(statement)
+                    self.state.variables[self.leaving[-1]] = Truth(FALSE)
+                    return True
+                case ast.Switch() if (chain := branches(statement)) is not None:
+                    return self.sequence((*chain, *rest))
+                case ast.Loop() if leaves(statement.body, (ast.Return,)):
+                    self._statement(statement)
+                    staying = self.staying([(self.frame, STAYS)], statement.span)
+                    if FALSE in staying:
+                        return True
+                    if staying and rest:
+                        self._attempt(statement, lambda r=rest, s=staying: self._rest(r, s))  # type: ignore[misc]
+                        return True
                 case _:
                     self._statement(statement)
         return False
+
+    def _rest(self, rest: Sequence[ast.Statement], staying: list[Condition]) -> None:
+        """What follows a loop, for the threads that have not returned from inside it."""
+        self._guarded(staying, lambda: self._run(rest), lambda: None, self.at(rest[0].span))
 
     def _return(self, value: ast.Expression) -> None:
         lifted = self.lift(value)
@@ -171,17 +209,56 @@ class Lifter(Loops):
         for inner in statements(statement):
             self.seen.add(inner.span)
             self.opaque.add(inner.span)
+        if self._opaque_value(statement, reason):
+            return
         results: list[Carried] = []
-        for identity in assigned(statement):
-            key = (self.frame, identity)
-            self.state.variables[key] = Unknown(reason)
-        if stores(statement):
-            for name, buffer in self.buffers.items():
-                if buffer.role != "in" and name not in self.exchanges:
-                    self.stored.add(name)
-                    results.append(self.next_version(name))
+        if isinstance(statement, ast.Return):
+            self.state.variables[(self.frame, RETURNED)] = Unknown(reason)
+        results += self._lost(statement, reason)
         text = statement.text if isinstance(statement, ast.Opaque) else ""
         self.emit(Opaque(tuple(results), (), text, reason, span))
+
+    def _lost(self, node: ast.Statement | ast.Expression, reason: str) -> list[Version]:
+        """New versions of all that something may have changed; its variables are not known."""
+        for identity in assigned(node):
+            self.state.variables[(self.frame, identity)] = Unknown(reason)
+        if not stores(node):
+            return []
+        changed = [
+            name
+            for name, buffer in self.buffers.items()
+            if buffer.role != "in" and name not in self.exchanges
+        ]
+        self.stored.update(changed)
+        return [self.next_version(name) for name in changed]
+
+    def _opaque_value(self, statement: ast.Statement, reason: str) -> bool:
+        """Keep where a value goes that is not understood itself; whether that was possible."""
+        match statement:
+            case ast.Evaluate(expression=ast.Assign(target=target, value=value)):
+                place: ast.Expression = target
+            case ast.Declare(variable=variable, initial=value) if variable.storage == "local":
+                place = ast.Name(variable, variable.type, statement.span)
+            case _:
+                return False
+        if value is None or isinstance(value, tuple):
+            return False
+        kinds = scalars_of(place.type)
+        if kinds is None or isinstance(place.type, PointerType | Array):
+            return False
+        saved = self._save()
+        try:
+            if isinstance(statement, ast.Declare):
+                self._declare(ast.Declare(statement.variable, None, statement.span))
+            made = [self.fresh(kind.dtype) for kind in kinds]
+            lost = self._lost(value, reason)
+            self.emit(Opaque((*made, *lost), (), "", reason, self.at(statement.span)))
+            items: list[Symbolic] = [Data(one) for one in made]
+            self.write(place, packed(iter(items), place.type), statement.span)
+        except (NotLifted, TooComplex):
+            self._restore(saved)
+            return False
+        return True
 
     def _statement(self, statement: ast.Statement) -> None:
         self._count(statement)
@@ -199,14 +276,22 @@ class Lifter(Loops):
             case ast.Loop():
                 self._attempt(statement, lambda: self._loop(statement))
             case ast.Barrier(scope=scope, span=span):
-                if scope != "fence":
+                if scope == "grid":
+                    self._make_opaque(statement, "a barrier of the whole grid")
+                elif scope != "fence":
                     self.emit(Barrier(scope, self.at(span)))
+            case ast.AsyncCopy(body=body):
+                # A wait and a barrier stand before whoever reads it, or it is a fault of the
+                # kernel's, which its execution reports.
+                self.sequence(body.body)
+            case ast.AsyncGroup() | ast.Assert():
+                pass
+            case ast.WarpContract():
+                self._attempt(statement, lambda: contracted(self, statement))
             case ast.Opaque(reason=reason):
                 self._make_opaque(statement, reason)
-            case ast.Break():
-                raise self.not_lifted("a loop that is left by break", statement.span)
             case ast.Switch():
-                self._make_opaque(statement, "switch is not put into the IR")
+                self._make_opaque(statement, "a switch with breaks inside its cases")
             case _:
                 raise AssertionError(statement)
 
@@ -215,78 +300,6 @@ class Lifter(Loops):
             self._inline(expression)
             return
         self.lift(expression)
-
-    def _declare(self, statement: ast.Declare) -> None:
-        variable, initial = statement.variable, statement.initial
-        key = self.key(variable)
-        kind = variable.type
-        span = statement.span
-        self.references.pop(key, None)
-        self.places.pop(key, None)
-        if variable.storage in ("shared", "dynamic-shared"):
-            self.places[key] = self._shared(variable)
-            return
-        if variable.storage == "reference":
-            assert isinstance(initial, ast.Name | ast.Element | ast.Component)
-            self.references[key] = (initial, self.frame)
-            return
-        if isinstance(kind, Array):
-            self._array(variable, initial, span)
-            return
-        if initial is None:
-            if isinstance(kind, Vector):
-                self.state.variables[key] = Parts((Unset(),) * kind.lanes)
-            else:
-                self.state.variables[key] = Unset()
-            return
-        assert not isinstance(initial, tuple)
-        value = self._typed(self.lift(initial), kind, span)
-        self.state.variables[key] = from_here(value, self.at(span))
-
-    def _shared(self, variable: ast.Variable) -> str:
-        name = (variable.span, tuple(self.calls))
-        if name in self.shared:
-            return self.shared[name]
-        if variable.storage == "dynamic-shared":
-            if self.dynamic is None:
-                kind = variable.type
-                assert isinstance(kind, Array)
-                size = self.dynamic_bytes // kind.element.size
-                self.dynamic = self.storage(
-                    variable.name, kind.element, Space.ONCHIP, self.grid_axes, variable.span, size
-                )
-            made = self.dynamic
-        else:
-            made = self.storage(
-                variable.name, variable.type, Space.ONCHIP, self.grid_axes, variable.span
-            )
-        self.shared[name] = made
-        return made
-
-    def _array(
-        self,
-        variable: ast.Variable,
-        initial: ast.Expression | tuple[ast.Expression, ...] | None,
-        span: Span,
-    ) -> None:
-        axes = (*self.grid_axes, *self.block_axes)
-        made = self.storage(variable.name, variable.type, Space.PRIVATE, axes, variable.span)
-        self.places[self.key(variable)] = made
-        if initial is None:
-            return
-        if not isinstance(initial, tuple):
-            raise self.not_lifted("an array initialised by one value", span)
-        scalar = self.scalars[made]
-        offset = 0
-        for part in initial:
-            place = Pointer(made, Number(Index.of(offset)))
-            self.store(place, self.lift(part), part.type, part.span)
-            offset += scalars_in(part.type)
-        zero: Symbolic = Number(Index.of(0))
-        if offset < scalars_in(variable.type):
-            zero = self.lift(ast.Literal(0.0 if scalar.is_float else 0, scalar, span))
-        for rest in range(offset, scalars_in(variable.type)):
-            self.store(Pointer(made, Number(Index.of(rest))), zero, scalar, span)
 
     def _branch(self, statement: ast.If) -> None:
         otherwise = statement.otherwise.body if statement.otherwise is not None else ()
@@ -351,11 +364,18 @@ class Lifter(Loops):
                 self.state.variables[key] = value
         self.frame = own
         self.calls.append(frame)
+        outer, self.addressed = self.addressed, addressed(function.body)
+        around, self.body = self.body, function.body
         try:
+            for parameter in function.parameters:
+                given = self.state.variables.get(self.key(parameter))
+                if parameter.id in self.addressed and given is not None:
+                    if scalar_of(parameter.type) is not None:
+                        self._settle(parameter, given, parameter.span)
             self.sequence(function.body.body)
         finally:
             self.calls.pop()
-            self.frame = caller
+            self.frame, self.addressed, self.body = caller, outer, around
             # What is copied at every branch and loop would grow with each call.
             variables = self.state.variables
             for gone in [key for key in variables if key[0] == own and key[1] != RETURNED]:
@@ -365,10 +385,16 @@ class Lifter(Loops):
     def _argument(self, argument: ast.Expression) -> Symbolic:
         return self._typed(self.lift(argument), argument.type, argument.span)
 
-    def _resolved(self, place: ast.Expression, frame: int) -> tuple[ast.Expression, int]:
-        """A reference to a reference is one to what that names."""
-        if isinstance(place, ast.Name):
-            key = (frame if place.variable.id >= 0 else -1, place.variable.id)
-            if key in self.references:
-                return self.references[key]
-        return place, frame
+    def _resolved(self, place: ast.Expression, frame: int) -> tuple[ast.Expression, int] | Pointer:
+        """What a reference to a place names; a reference to a reference is one to what that names.
+
+        A place in memory is settled here and now: what decides its index may change later.
+        """
+        with self.in_frame(frame):
+            if not is_place(place):
+                raise self.not_lifted("a reference to a value", place.span)
+            if self.in_memory(place):
+                return self.pointer(place)
+            if isinstance(place, ast.Name):
+                return self.references.get(self.key(place.variable), (place, frame))
+            return place, frame

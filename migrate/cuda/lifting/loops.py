@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from migrate.cuda import ast
-from migrate.cuda.lifting.base import Key, State
+from migrate.cuda.lifting.base import GOES_ON, RETURNED, STAYS, Key, State
 from migrate.cuda.lifting.branches import Branches
-from migrate.cuda.lifting.scan import assigned, leaves, stores
+from migrate.cuda.lifting.memory import flat, packed, scalars_of
+from migrate.cuda.lifting.scan import assigned, leaves, nodes, stores
 from migrate.cuda.lifting.symbolic import (
     Data,
     Known,
-    Parts,
+    NotLifted,
+    Pointer,
     Symbolic,
+    Truth,
+    Unknown,
     Unset,
 )
 from migrate.cuda.lifting.trips import Trip, trip_of
-from migrate.cuda.types import Scalar, Type, Vector
+from migrate.cuda.types import BOOL, LONG, Type
+from migrate.cuda.types import Pointer as PointerType
 from migrate.ir.index import Index
 from migrate.ir.nodes import (
     Axis,
     AxisKind,
+    Condition,
     Fold,
     Op,
     Value,
@@ -35,6 +42,8 @@ from migrate.source import Frame as SpanFrame
 from migrate.source import Span
 
 MAX_UNROLL = 64
+MAX_ROUNDS = 4096
+"""Rounds that are read one by one, of all loops together: those of nested ones multiply."""
 
 MAX_LOOPS = 24
 """Loops inside one another.  Each is lifted twice, to see first what it stores."""
@@ -63,6 +72,9 @@ class Loops(Branches):
         self.written: dict[tuple[int, tuple[SpanFrame, ...]], frozenset[str]] = {}
         self.loop_names: dict[str, int] = {}
         self.loops = 0
+        self.rounds = 0
+        # The flags of the loops around, the innermost last.
+        self.leaving: list[Key] = []
 
     def _save(self) -> Saved:
         """The state, to come back to."""
@@ -80,10 +92,6 @@ class Loops(Branches):
     def _loop(self, statement: ast.Loop) -> None:
         if self.loops >= MAX_LOOPS:
             raise self.not_lifted(f"loops nest deeper than {MAX_LOOPS} levels", statement.head)
-        if leaves(statement.body, (ast.Return,)):
-            raise self.not_lifted("a return from inside a loop", statement.span)
-        if leaves(statement.body, (ast.Break,)):
-            raise self.not_lifted("a loop that is left by break", statement.span)
         for start in statement.initial:
             self._count(start)
             match start:
@@ -93,22 +101,79 @@ class Loops(Branches):
                     self.lift(expression)
         trip = trip_of(self, statement)
         self.loops += 1
+        exits = self._exits(statement)
+        self.leaving.append((self.frame, GOES_ON - self.loops))
         try:
             if isinstance(trip, str):
-                self._unroll(statement, trip)
+                self._unroll(statement, trip, exits)
             else:
-                self._fold(statement, trip)
+                self._fold(statement, trip, exits)
         finally:
             self.loops -= 1
+            self.state.variables.pop(self.leaving.pop(), None)
 
-    def _unroll(self, statement: ast.Loop, reason: str) -> None:
+    def _exits(self, statement: ast.Loop) -> tuple[Key, ...]:
+        """The flags of the ways in which a thread may leave a loop early, set to staying."""
+        found: list[Key] = []
+        if leaves(statement.body, (ast.Break,)):
+            found.append((self.frame, GOES_ON - self.loops))
+            self.state.variables[found[-1]] = Truth(TRUE)
+        if leaves(statement.body, (ast.Return,)):
+            found.append((self.frame, STAYS))
+            self.state.variables.setdefault(found[-1], Truth(TRUE))
+        return tuple(found)
+
+    def staying(self, exits: Sequence[Key], span: Span) -> list[Condition]:
+        """The conditions under which a thread has taken none of its ways out."""
+        flags = [self.state.variables.get(key, Truth(TRUE)) for key in exits]
+        conditions = [self.condition(flag, BOOL, span) for flag in flags]
+        return [condition for condition in conditions if condition != TRUE]
+
+    def _passage(
+        self,
+        statement: ast.Loop,
+        exits: tuple[Key, ...],
+        moving: dict[Key, Symbolic],
+    ) -> None:
+        """A round's body and step, for the threads that are still in the loop."""
+
+        # How far the loop's own variables get after it was left is nobody's concern.
+        own = not stores(statement.step) and set(assigned(statement.step)) <= _own(statement)
+
+        def step() -> None:
+            if statement.step is not None:
+                self.lift(statement.step)
+
+        def body() -> None:
+            self.state.variables.update(moving)
+            self.sequence(statement.body.body)
+            if not own:
+                self._where(self.staying(exits, statement.head), step, statement)
+
+        self._where(self.staying(exits, statement.head), body, statement)
+        if own:
+            step()
+
+    def _where(
+        self, conditions: list[Condition], action: Callable[[], None], statement: ast.Loop
+    ) -> None:
+        if FALSE in conditions:
+            return
+        if conditions:
+            self._guarded(conditions, action, lambda: None, self.at(statement.head))
+        else:
+            action()
+
+    def _unroll(self, statement: ast.Loop, reason: str, exits: tuple[Key, ...]) -> None:
         """A loop whose rounds constants decide, round by round."""
         condition = statement.condition
-        if condition is None:
+        if condition is None and not exits:
             raise self.not_lifted(reason, statement.head)
         first = statement.kind == "do"
         for _ in range(MAX_UNROLL + 1):
-            if not first:
+            if FALSE in self.staying(exits, statement.head):
+                return
+            if not first and condition is not None:
                 before = len(self.ops)
                 goes = self.truth(condition)
                 if goes == FALSE:
@@ -117,21 +182,20 @@ class Loops(Branches):
                     del self.ops[before:]
                     raise self.not_lifted(reason, statement.head)
             first = False
-            self.sequence(statement.body.body)
-            if statement.step is not None:
-                self.lift(statement.step)
+            self.rounds += 1
+            if self.rounds > MAX_ROUNDS:
+                raise self.not_lifted(f"loops of more than {MAX_ROUNDS} rounds", statement.head)
+            self._passage(statement, exits, {})
         raise self.not_lifted(f"a loop of more than {MAX_UNROLL} irregular rounds", statement.head)
 
-    def _fold(self, statement: ast.Loop, trip: Trip) -> None:
+    def _fold(self, statement: ast.Loop, trip: Trip, exits: tuple[Key, ...]) -> None:
         span = self.at(statement.head)
-        axis = Axis(
-            self._loop_name(trip.name), trip.extent, AxisKind.SEQUENTIAL, span, trip.sources
-        )
+        axis = Axis(self.loop_name(trip.name), trip.extent, AxisKind.SEQUENTIAL, span, trip.sources)
         entry = self.state.copy()
-        arrays = sorted(self._stored_in(statement, trip, axis))
-        carried = self._carried(statement, trip, entry)
+        arrays = sorted(self._stored_in(statement, trip, axis, exits))
+        carried = self._carried(statement, trip, entry, exits)
         initial = {
-            key: self._scalars(entry.variables[key], kind, statement.head, first=True)
+            key: self._scalars(entry.variables.get(key, Unset()), kind, statement.head, first=True)
             for key, kind in carried.items()
         }
         inside = {
@@ -139,17 +203,20 @@ class Loops(Branches):
         }
         inner = self.state.copy()
         for key, kind in carried.items():
-            inner.variables[key] = _packed(inside[key], kind)
+            inner.variables[key] = _packed(inside[key], kind, entry.variables.get(key, Unset()))
         for array in arrays:
             inner.versions[array] = self.next_version(array)
             if entry.versions[array] in self.pristine:
                 self.pristine.add(inner.versions[array])
         self.state = inner.copy()
-        ops, after = self._round(statement, trip, axis)
+        ops, after = self._round(statement, trip, axis, exits, carried)
         states: list[Carry] = []
         final = entry.copy()
         for key, kind in carried.items():
             symbolic = after.variables.get(key, Unset())
+            before = entry.variables.get(key, Unset())
+            if isinstance(before, Pointer) and not _same_buffer(before, symbolic):
+                raise self.not_lifted("a pointer that changes its array in a loop", span)
             outer, self.ops = self.ops, ops
             try:
                 following = self._scalars(symbolic, kind, statement.head)
@@ -157,29 +224,60 @@ class Loops(Branches):
                 self.ops = outer
             results = [self.fresh(value.dtype) for value in following]
             states += map(Carry, results, initial[key], inside[key], following)
-            final.variables[key] = _packed(results, kind)
+            final.variables[key] = _packed(results, kind, before)
         for array in arrays:
             stored = after.versions[array]
             result = self.next_version(array)
             states.append(Carry(result, entry.versions[array], inner.versions[array], stored))
             final.versions[array] = result
         for key, update in trip.updates.items():
-            final.variables[key] = update.after(trip.extent)
+            if key not in carried:
+                final.variables[key] = update.after(trip.extent)
         for name in set(after.versions) - set(entry.versions):
             final.versions[name] = Version(name, 0)
         self.state = final
-        if ops:
+        if ops or states:
             self.emit(Fold((axis,), tuple(states), tuple(ops), span))
 
-    def _loop_name(self, name: str) -> str:
+    def loop_name(self, name: str) -> str:
         taken = self.loop_names.get(name, 0)
         self.loop_names[name] = taken + 1
         return name if taken == 0 else f"{name}.{taken + 1}"
 
-    def _round(self, statement: ast.Loop, trip: Trip, axis: Axis) -> tuple[list[Op], State]:
+    def at_round(
+        self,
+        action: Callable[[], Condition],
+        moving: Mapping[Key, Symbolic],
+        changed: Sequence[Key],
+        axis: str,
+    ) -> Condition:
+        """A condition in a round that `axis` numbers; what the rounds change is not known."""
+        entry, known = self.state.copy(), self.known
+        for key in changed:
+            if key in self.state.variables:
+                self.state.variables[key] = Unknown("it changes in a loop")
+        self.state.variables.update(moving)
+        self.known = Known({**known.ranges, axis: (0, None)}, known.facts)
+        try:
+            with self.block():
+                return action()
+        except NotLifted:
+            return FALSE
+        finally:
+            self.state, self.known = entry, known
+
+    def _round(
+        self,
+        statement: ast.Loop,
+        trip: Trip,
+        axis: Axis,
+        exits: tuple[Key, ...],
+        carried: Mapping[Key, Any],
+    ) -> tuple[list[Op], State]:
         """One round with the loop's variables as functions of its axis."""
-        for key, update in trip.updates.items():
-            self.state.variables[key] = update.at(Index.axis(axis.name))
+        moving: dict[Key, Symbolic] = {
+            key: update.at(Index.axis(axis.name)) for key, update in trip.updates.items()
+        }
         constant = axis.extent.constant
         outer = self.known
         ranges = dict(outer.ranges)
@@ -190,14 +288,17 @@ class Loops(Branches):
             facts = trip.facts(Index.axis(axis.name))
             with self.block() as ops, self.under(*facts):
                 self.guarded = len(self.known.facts)
-                self.sequence(statement.body.body)
-                if statement.step is not None:
-                    self.lift(statement.step)
+                for key, value in moving.items():
+                    if key not in carried:
+                        self.state.variables[key] = value
+                self._passage(statement, exits, moving)
         finally:
             self.known, self.guarded = outer, guarded
         return ops, self.state
 
-    def _stored_in(self, statement: ast.Loop, trip: Trip, axis: Axis) -> frozenset[str]:
+    def _stored_in(
+        self, statement: ast.Loop, trip: Trip, axis: Axis, exits: tuple[Key, ...]
+    ) -> frozenset[str]:
         """The arrays that a round stores to, found by lifting one."""
         key = (id(statement), tuple(self.calls))
         if key in self.written:
@@ -206,67 +307,88 @@ class Loops(Branches):
             return frozenset()
         saved = self._save()
         opaque = set(self.opaque)
-        carried = self._carried(statement, trip, self.state)
+        carried = self._carried(statement, trip, self.state, exits)
         for variable, kind in carried.items():
             self.state.variables[variable] = _packed(
-                [self.fresh(s.dtype) for s in _parts_of(kind)], kind
+                [self.fresh(s.dtype) for s in scalars_of(kind) or ()],
+                kind,
+                self.state.variables.get(variable, Unset()),
             )
         before = dict(self.state.versions)
         with self.block():
-            _, after = self._round(statement, trip, axis)
+            _, after = self._round(statement, trip, axis, exits, carried)
         changed = {name for name in before if after.versions[name] != before[name]}
         self._restore(saved)
         self.opaque = opaque
         self.written[key] = frozenset(changed)
         return self.written[key]
 
-    def _carried(self, statement: ast.Loop, trip: Trip, entry: State) -> dict[Key, Scalar | Vector]:
+    def _carried(
+        self, statement: ast.Loop, trip: Trip, entry: State, exits: tuple[Key, ...]
+    ) -> dict[Key, Type]:
         """Variables from outside that a round changes in a way that no index tells."""
-        found: dict[Key, Scalar | Vector] = {}
+        found: dict[Key, Type] = dict.fromkeys(exits, BOOL)
         changed = assigned(statement.body, statement.step)
         types = _types(statement)
+        own = _own(statement)
         for identity in changed:
             key = (self.frame, identity)
-            if key in trip.updates or key not in entry.variables or key in self.places:
+            # Where a loop is left early, how far its variables got is no matter of counting.
+            counted = key in trip.updates and (not exits or identity in own)
+            if counted or key not in entry.variables or key in self.places:
                 continue
             kind = types.get(identity)
             if kind is None:
                 continue
-            if isinstance(kind, Scalar | Vector):
-                found[key] = kind
-            else:
-                raise self.not_lifted("a pointer that moves irregularly in a loop", statement.head)
+            if scalars_of(kind) is None:
+                raise self.not_lifted(f"a {kind} that changes in a loop", statement.head)
+            found[key] = kind
+        for node in nodes(statement.body) if (self.frame, STAYS) in exits else ():
+            if isinstance(node, ast.Return) and node.value is not None:
+                kind = node.value.type
+                if scalars_of(kind) is None:
+                    raise self.not_lifted(f"a loop that returns {kind}", node.span)
+                found[(self.frame, RETURNED)] = kind
         return found
 
     def _scalars(
-        self, symbolic: Symbolic, kind: Scalar | Vector, span: Span, *, first: bool = False
+        self, symbolic: Symbolic, kind: Type, span: Span, *, first: bool = False
     ) -> list[Value]:
         """A variable as the values it consists of; unset ones come from nowhere at `first`."""
-        element = kind if isinstance(kind, Scalar) else kind.element
-        items: tuple[Symbolic, ...] = (symbolic,)
-        if isinstance(kind, Vector):
-            items = symbolic.items if isinstance(symbolic, Parts) else (Unset(),) * kind.lanes
+        kinds = scalars_of(kind)
+        assert kinds is not None
+        if isinstance(kind, PointerType):
+            if not isinstance(symbolic, Pointer) or symbolic.buffer is None:
+                raise self.not_lifted("a pointer that is not known in a loop", span)
+            return [self.value(symbolic.offset, LONG, span)]
+        items: list[Symbolic] = list(flat(symbolic))
+        if len(items) != len(kinds):
+            items = [Unset()] * len(kinds)
         return [
-            self.unwritten(element, span)
+            self.unwritten(part, span)
             if first and isinstance(item, Unset)
-            else self.value(item, element, span)
-            for item in items
+            else self.value(item, part, span)
+            for item, part in zip(items, kinds, strict=True)
         ]
 
 
-def _packed(values: list[Value], kind: Scalar | Vector) -> Symbolic:
-    if isinstance(kind, Vector):
-        return Parts(tuple(Data(value) for value in values))
-    return Data(values[0])
+def _packed(values: list[Value], kind: Type, like: Symbolic) -> Symbolic:
+    """Values as a variable; a pointer into what it points into now."""
+    if isinstance(like, Pointer):
+        return Pointer(like.buffer, Data(values[0]))
+    return packed(iter([Data(value) for value in values]), kind)
 
 
-def _parts_of(kind: Scalar | Vector) -> list[Scalar]:
-    return [kind.element] * kind.lanes if isinstance(kind, Vector) else [kind]
+def _same_buffer(before: Pointer, after: Symbolic) -> bool:
+    return isinstance(after, Pointer) and after.buffer == before.buffer
+
+
+def _own(statement: ast.Loop) -> set[int]:
+    """The variables that only the loop itself knows."""
+    return {start.variable.id for start in statement.initial if isinstance(start, ast.Declare)}
 
 
 def _types(statement: ast.Loop) -> dict[int, Type]:
-    from migrate.cuda.lifting.scan import nodes
-
     found: dict[int, Type] = {}
     for node in nodes(statement):
         match node:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from migrate.cuda.lifting.base import Base
+from collections.abc import Iterator
+
+from migrate.cuda import ast
+from migrate.cuda.lifting.base import Base, part_types
 from migrate.cuda.lifting.symbolic import (
     Data,
     Number,
@@ -10,13 +13,27 @@ from migrate.cuda.lifting.symbolic import (
     Pointer,
     Raw,
     Symbolic,
+    Unset,
     merged,
 )
-from migrate.cuda.types import INT, Scalar, Type, Vector, scalar_of, scalars_in
+from migrate.cuda.types import (
+    ADDRESS,
+    INT,
+    LONG,
+    Array,
+    Scalar,
+    Struct,
+    Type,
+    Vector,
+    scalar_of,
+    scalars_in,
+)
+from migrate.cuda.types import Pointer as PointerType
 from migrate.ir.index import Index
 from migrate.ir.nodes import (
     Axis,
     Buffer,
+    Fill,
     Gather,
     Load,
     Scatter,
@@ -32,6 +49,59 @@ from migrate.ir.predicate import (
 from migrate.source import Span
 
 
+def packed(items: Iterator[Symbolic], kind: Type) -> Symbolic:
+    """Scalars in the order of memory as a value of a type."""
+    match kind:
+        case Vector(lanes=lanes):
+            return Parts(tuple(next(items) for _ in range(lanes)))
+        case Struct():
+            return Parts(tuple(packed(items, member.type) for member in kind.members))
+        case Array(element=element, length=length):
+            return Parts(tuple(packed(items, element) for _ in range(length or 0)))
+        case _:
+            return next(items)
+
+
+def flat(value: Symbolic) -> Iterator[Symbolic]:
+    """The scalars of a value in the order of memory."""
+    if isinstance(value, Parts):
+        for item in value.items:
+            yield from flat(item)
+    else:
+        yield value
+
+
+def scalars_of(kind: Type) -> list[Scalar] | None:
+    """The scalars that a variable consists of; `None` where it is more than those."""
+    match kind:
+        case Scalar():
+            return [kind]
+        case PointerType():
+            return [LONG]
+        case Vector() | Struct():
+            found: list[Scalar] = []
+            for part in part_types(kind):
+                inner = None if isinstance(part, PointerType) else scalars_of(part)
+                if inner is None:
+                    return None
+                found += inner
+            return found
+        case _:
+            return None
+
+
+def unset(kind: Type) -> list[Symbolic]:
+    """The parts of a vector or struct that nothing was assigned to."""
+    return [Parts(tuple(unset(part))) if part_types(part) else Unset() for part in part_types(kind)]
+
+
+def is_place(node: ast.Expression) -> bool:
+    """Whether an expression names a place, rather than makes a value."""
+    while isinstance(node, ast.Component):
+        node = node.base
+    return isinstance(node, ast.Name | ast.Element)
+
+
 class Memory(Base):
     """Buffers and what pointers into them mean."""
 
@@ -43,11 +113,19 @@ class Memory(Base):
             raise self.not_lifted("a pointer whose value is not known", span)
         if pointer.buffer is None:
             return pointer
-        stride = self._stride(pointer, element, span)
         index = self._number(index)
-        if isinstance(index, Number) and isinstance(kind, Scalar):
+        # Addresses wrap as unsigned numbers of their width do, so that those mean the same.
+        wraps = isinstance(kind, Scalar) and (kind.size == 8 or element == ADDRESS.element)
+        if isinstance(index, Number) and isinstance(kind, Scalar) and not wraps:
             if not self.known.exact(index.index, kind):
                 index = Data(self.value(index, kind, span))
+        unit = self.scalars[pointer.buffer].size
+        if element.size < unit and unit % element.size == 0:
+            # A distance in bytes must come to whole elements.
+            index = self._whole(index, unit // element.size, pointer, element, span)
+            stride = 1
+        else:
+            stride = self._stride(pointer, element, span)
         if isinstance(index, Number):
             step = Number(index.index * stride, index.sources)
             if isinstance(pointer.offset, Number):
@@ -68,6 +146,46 @@ class Memory(Base):
         if not isinstance(added, Number | Data):
             raise self.not_lifted("an index that is no number", span)
         return Pointer(pointer.buffer, added)
+
+    def member(self, pointer: Pointer, whole: Type, index: int, span: Span) -> Pointer:
+        """The pointer to a component of a vector, or to a member of a struct, in memory."""
+        if pointer.buffer is None:
+            raise self.not_lifted("a member through a null pointer", span)
+        unit = self.scalars[pointer.buffer].size
+        match whole:
+            case Vector(element=element):
+                offset = index * element.size
+            case Struct():
+                offset = whole.members[index].offset
+            case _:
+                raise self.not_lifted(f"a component of {whole}", span)
+        if offset % unit:
+            raise self.not_lifted(f"{whole} in memory of {self.scalars[pointer.buffer]}", span)
+        moved = self.arithmetic(
+            "add", pointer.offset, Number(Index.of(offset // unit)), INT, INT, span
+        )
+        if not isinstance(moved, Number | Data):
+            raise self.not_lifted("an index that is no number", span)
+        sources = pointer.offset.sources if isinstance(pointer.offset, Number) else ()
+        if isinstance(moved, Number):
+            moved = Number(moved.index, sources)
+        return Pointer(pointer.buffer, moved)
+
+    def _whole(
+        self, index: Symbolic, each: int, pointer: Pointer, element: Type, span: Span
+    ) -> Number | Data:
+        """An index that counts in parts of an element, in elements."""
+        if isinstance(index, Data):
+            # One that is no whole number of them would be a fault.
+            parts = self.arithmetic("divide", index, Number(Index.of(each)), INT, INT, span)
+            return Data(self.value(parts, INT, span))
+        if isinstance(index, Number):
+            rest = (index.index % each).simplify(self.known.ranges)
+            if rest.constant == 0:
+                return Number((index.index // each).simplify(self.known.ranges), index.sources)
+        assert pointer.buffer is not None
+        held = self.scalars[pointer.buffer]
+        raise self.not_lifted(f"memory of {held} accessed as {element}", span)
 
     def _stride(self, pointer: Pointer, element: Type, span: Span) -> int:
         if pointer.buffer is None:
@@ -105,9 +223,9 @@ class Memory(Base):
         if scalar is None:
             raise self.not_lifted(f"a load of {kind}", span)
         count = scalars_in(kind)
-        raw = held.size != scalar.size and kind.size % held.size == 0
+        raw = scalar.dtype is not held.dtype and kind.size % held.size == 0
         if raw:
-            # Through a pointer of another width memory is only passed on.
+            # Through a pointer of another type memory is only passed on.
             scalar, count = held, kind.size // held.size
         elif scalar.dtype is not held.dtype:
             raise self.not_lifted(f"memory of {held} accessed as {kind}", span)
@@ -127,7 +245,7 @@ class Memory(Base):
             items.append(Data(result))
         if raw:
             return Raw(scalar, tuple(items))
-        return Parts(tuple(items)) if isinstance(kind, Vector) else items[0]
+        return packed(iter(items), kind)
 
     def unwritten(self, kind: Scalar, span: Span) -> Value:
         """What a variable holds that nothing was assigned to: memory that nobody wrote."""
@@ -141,10 +259,16 @@ class Memory(Base):
             raise self.not_lifted("a store through a null pointer", span)
         scalar = value.scalar if isinstance(value, Raw) else scalar_of(kind)
         buffer = pointer.buffer
-        if scalar is None or scalar.dtype is not self.scalars[buffer].dtype:
+        held = self.scalars[buffer]
+        cleared = isinstance(value, Number) and value.index.constant == 0
+        cleared &= scalar is None or scalar.dtype is not held.dtype
+        if cleared and scalar is not None and combine is None and kind.size % held.size == 0:
+            # No bits are no bits in any format.
+            scalar, value = held, Raw(held, (self._zero(held, span),) * (kind.size // held.size))
+        if scalar is None or scalar.dtype is not held.dtype:
             raise self.not_lifted(f"memory of {self.scalars[buffer]} accessed as {kind}", span)
         self.stored.add(buffer)
-        items = value.items if isinstance(value, Parts | Raw) else (value,)
+        items = value.items if isinstance(value, Raw) else tuple(flat(value))
         sources = pointer.offset.sources if isinstance(pointer.offset, Number) else ()
         for part, item in enumerate(items):
             number = self.value(item, scalar, span)
@@ -161,6 +285,11 @@ class Memory(Base):
                 self.emit(
                     Scatter(result, into, index, number, place, combine, where, None, sources)
                 )
+
+    def _zero(self, kind: Scalar, span: Span) -> Data:
+        result = self.fresh(kind.dtype)
+        self.emit(Fill(result, 0.0 if kind.is_float else 0, self.at(span)))
+        return Data(result)
 
     def next_version(self, buffer: str) -> Version:
         """A new version of a buffer, which is the current one from here on."""

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from migrate.cuda import ast
+from migrate.cuda.types import Array, Pointer, Scalar, scalar_of
 from migrate.source import Span
 
 _LEAVES = (Span, ast.Variable, ast.Function)
@@ -40,12 +41,15 @@ def assigned(*roots: Any) -> Counter[int]:
                 found[variable.id] += 1
             case ast.Address(place=place):
                 _count(place, found, 2)
+            case ast.WarpContract(d=places):
+                for place in places:
+                    _count(place, found, 2)
             case ast.Opaque(changed=changed) | ast.OpaqueExpression(changed=changed):
                 for identity in changed:
                     found[identity] += 2
             case ast.Call(function=function, arguments=arguments):
                 for parameter, argument in zip(function.parameters, arguments, strict=False):
-                    if parameter.storage == "reference":
+                    if parameter.storage == "reference" and not parameter.const:
                         _count(argument, found, 2)
     return found
 
@@ -55,6 +59,33 @@ def _count(place: Any, found: Counter[int], times: int = 1) -> None:
         place = place.base
     if isinstance(place, ast.Name):
         found[place.variable.id] += times
+
+
+def addressed(*roots: Any) -> frozenset[int]:
+    """Ids of the variables whose address is taken."""
+    found: set[int] = set()
+    for node in nodes(*roots):
+        if isinstance(node, ast.Address):
+            place: Any = node.place
+            while isinstance(place, ast.Component):
+                place = place.base
+            if isinstance(place, ast.Name):
+                found.add(place.variable.id)
+    return frozenset(found)
+
+
+def views(*roots: Any) -> set[Scalar]:
+    """The types of scalars that pointers to bytes are converted to pointers to."""
+    found: dict[Any, Scalar] = {}
+    for node in nodes(*roots):
+        match node:
+            case ast.Cast(type=Pointer(element=to), operand=operand):
+                held = operand.type.element if isinstance(operand.type, Pointer | Array) else None
+                scalar = scalar_of(to)
+                if isinstance(held, Scalar) and held.size == 1 and scalar is not None:
+                    if scalar.size > 1:
+                        found.setdefault(scalar.dtype, scalar)
+    return set(found.values())
 
 
 def names(*roots: Any) -> set[int]:
@@ -73,29 +104,33 @@ def stores(*roots: Any) -> bool:
                     return True
             case ast.Atomic() | ast.Call() | ast.Opaque() | ast.OpaqueExpression():
                 return True
+            case ast.WarpContract():
+                return True
     return False
 
 
 def leaves(statement: Any, kinds: tuple[type, ...]) -> bool:
     """Whether a statement holds a `return`, or a `break` or `continue` of its own loop."""
-    pending: list[tuple[Any, bool]] = [(statement, False)]
+    # What a `break` or a `continue` met below would belong to.
+    pending: list[tuple[Any, tuple[type, ...]]] = [(statement, (ast.Break, ast.Continue))]
     while pending:
-        node, inner = pending.pop()
+        node, own = pending.pop()
         if isinstance(node, ast.Return) and ast.Return in kinds:
             return True
-        if isinstance(node, ast.Break | ast.Continue) and not inner and type(node) in kinds:
+        if isinstance(node, own) and type(node) in kinds:
             return True
         match node:
             case ast.Block(body=body):
-                pending += [(item, inner) for item in body]
+                pending += [(item, own) for item in body]
             case ast.If(then=then, otherwise=otherwise):
-                pending.append((then, inner))
+                pending.append((then, own))
                 if otherwise is not None:
-                    pending.append((otherwise, inner))
+                    pending.append((otherwise, own))
             case ast.Loop(body=body):
-                pending.append((body, True))
+                pending.append((body, ()))
             case ast.Switch(cases=cases):
-                pending += [(item, True) for case in cases for item in case.body]
+                inside = tuple(kind for kind in own if kind is not ast.Break)
+                pending += [(item, inside) for case in cases for item in case.body]
     return False
 
 
@@ -111,6 +146,9 @@ def statements(*roots: Iterable[Any] | Any) -> Iterator[Any]:
         ast.Continue,
         ast.Return,
         ast.Barrier,
+        ast.WarpContract,
+        ast.AsyncCopy,
+        ast.AsyncGroup,
         ast.Opaque,
     )
     for node in nodes(*roots):

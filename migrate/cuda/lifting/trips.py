@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from migrate.cuda import ast
-from migrate.cuda.lifting.scan import assigned, flattened, leaves, names
+from migrate.cuda.lifting.scan import assigned, flattened, leaves, names, nodes
 from migrate.cuda.lifting.symbolic import NotLifted, Number, Pointer, merged
 from migrate.cuda.types import Pointer as PointerType
 from migrate.cuda.types import Scalar
-from migrate.ir.index import Index, ceil_div, maximum
-from migrate.ir.predicate import Predicate, at_least, less
+from migrate.ir.index import Index, Monomial, Symbol, ceil_div, maximum, minimum
+from migrate.ir.predicate import All, AtLeast, Predicate, at_least, less
 from migrate.source import Span
 
 if TYPE_CHECKING:
@@ -51,25 +51,21 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """A counted loop: `extent` rounds, which `name` numbers."""
+    """A counted loop: `extent` rounds, which `name` numbers.
+
+    In round `t` each `base + slope * t` of `held` is not negative.
+    """
 
     name: str
     extent: Index
     updates: dict[Key, Update]
-    counter: Key
-    bound: Index
-    upward: bool
-    inclusive: bool
+    held: tuple[tuple[Index, Index], ...]
     sources: tuple[Span, ...]
 
     def facts(self, axis: Index) -> tuple[Predicate, ...]:
         """What holds in every round: the loop's condition."""
-        value = self.updates[self.counter].at(axis)
-        if not isinstance(value, Number):
-            return ()
-        edge = 0 if self.inclusive else 1
-        gap = self.bound - value.index if self.upward else value.index - self.bound
-        return (at_least(gap - edge), less(axis, self.extent))
+        conditions = (at_least(base + slope * axis) for base, slope in self.held)
+        return (*conditions, less(axis, self.extent))
 
 
 def trip_of(lifter: Loops, statement: ast.Loop) -> Trip | str:
@@ -80,20 +76,90 @@ def trip_of(lifter: Loops, statement: ast.Loop) -> Trip | str:
         return "a loop without a condition"
     updates = _updates(lifter, statement, changed)
     bare = _bare(test)
-    if not isinstance(bare, ast.Binary) or bare.operator not in _MIRRORED:
-        return "the rounds of this loop are not counted"
-    for counter, bound, operator in (
-        (bare.left, bare.right, bare.operator),
-        (bare.right, bare.left, _MIRRORED[bare.operator]),
-    ):
-        name = _bare(counter)
-        if not isinstance(name, ast.Name):
-            continue
-        key = lifter.key(name.variable)
-        if key not in updates or names(bound) & set(changed):
-            continue
-        return _counted(lifter, statement, name, key, bound, operator, updates)
-    return "the rounds of this loop are not counted"
+    why = "the rounds of this loop are not counted"
+    if isinstance(bare, ast.Binary) and bare.operator in _MIRRORED:
+        for counter, bound, operator in (
+            (bare.left, bare.right, bare.operator),
+            (bare.right, bare.left, _MIRRORED[bare.operator]),
+        ):
+            name = _bare(counter)
+            if not isinstance(name, ast.Name):
+                continue
+            key = lifter.key(name.variable)
+            if key not in updates or names(bound) & set(changed):
+                continue
+            found = _counted(lifter, statement, name, key, bound, operator, updates)
+            if isinstance(found, Trip):
+                return found
+            why = found
+            break
+    if statement.kind == "do":
+        return why
+    solved = _solved(lifter, statement, test, changed, updates)
+    return solved if solved is not None else why
+
+
+_ROUND = "round?"
+"""A name for the number of the round while the condition is solved for it."""
+
+
+def _solved(
+    lifter: Loops,
+    statement: ast.Loop,
+    test: ast.Expression,
+    changed: Counter[int],
+    updates: dict[Key, Update],
+) -> Trip | None:
+    """A condition that is linear in the round's number, or several that must hold together."""
+    condition = lifter.at_round(
+        lambda: lifter.truth(test),
+        {key: update.at(Index.axis(_ROUND)) for key, update in updates.items()},
+        [(lifter.frame, identity) for identity in changed],
+        _ROUND,
+    )
+    parts = condition.items if isinstance(condition, All) else (condition,)
+    extent: Index | None = None
+    held: list[tuple[Index, Index]] = []
+    for part in parts:
+        if not isinstance(part, AtLeast):
+            return None
+        split = _linear_in(part.index, _ROUND)
+        if split is None:
+            return None
+        base, slope = split
+        down = slope.constant
+        if not (down < 0 if down is not None else lifter.known.natural(-slope)):
+            return None
+        rounds = base // -slope + 1
+        extent = rounds if extent is None else minimum(extent, rounds)
+        held.append((base, slope))
+    if extent is None:
+        return None
+    moving = [node.variable.name for node in nodes(test) if _moves(lifter, node, updates)]
+    sources = (update.sources for update in updates.values())
+    return Trip(
+        moving[0] if moving else "round",
+        extent.simplify(lifter.known.ranges),
+        updates,
+        tuple(held),
+        merged((lifter.at(statement.head),), *sources),
+    )
+
+
+def _moves(lifter: Loops, node: Any, updates: dict[Key, Update]) -> bool:
+    return isinstance(node, ast.Name) and lifter.key(node.variable) in updates
+
+
+def _linear_in(index: Index, name: str) -> tuple[Index, Index] | None:
+    """An index as `base + slope * axis`; `None` where it is not that."""
+    base: list[tuple[Monomial, int]] = []
+    slope: list[tuple[Monomial, int]] = []
+    for monomial, coefficient in index.terms:
+        rest = tuple(a for a in monomial if not (isinstance(a, Symbol) and a.name == name))
+        if name in Index([(rest, 1)]).axes() or len(rest) < len(monomial) - 1:
+            return None
+        (base if len(rest) == len(monomial) else slope).append((rest, coefficient))
+    return Index(base), Index(slope)
 
 
 _MIRRORED = {
@@ -148,16 +214,10 @@ def _counted(
         (lifter.at(statement.head),), limit.sources, update.initial.sources, update.sources
     )
     inclusive = operator.endswith("equal") and operator != "not_equal"
-    return Trip(
-        name.variable.name,
-        extent,
-        updates,
-        key,
-        limit.index,
-        step is None or step > 0,
-        inclusive or statement.kind == "do",
-        sources,
-    )
+    gap, slope = (limit.index - start, -delta) if upward else (start - limit.index, delta)
+    # Nobody asks before the first round of a `do`.
+    held = () if statement.kind == "do" else ((gap - (0 if inclusive else 1), slope),)
+    return Trip(name.variable.name, extent, updates, held, sources)
 
 
 def _updates(lifter: Loops, statement: ast.Loop, changed: Counter[int]) -> dict[Key, Update]:

@@ -9,10 +9,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from migrate.cuda import ast
-from migrate.cuda.lifting.symbolic import Data, Number, Symbolic
+from migrate.cuda.lifting.symbolic import Data, Number, Symbolic, Truth
+from migrate.cuda.types import BOOL, UNSIGNED, Scalar
 from migrate.ir.index import Index
-from migrate.ir.nodes import Barrier, Load, Select, Space, Store
+from migrate.ir.nodes import (
+    Axis,
+    AxisKind,
+    Barrier,
+    Cast,
+    Fill,
+    Load,
+    Map,
+    Position,
+    Reduce,
+    Rounding,
+    Select,
+    Space,
+    Store,
+    Value,
+)
 from migrate.ir.predicate import TRUE, Predicate, less, negate
+from migrate.numerics.dtypes import DType
+from migrate.source import Span
 
 if TYPE_CHECKING:
     from migrate.cuda.lifting.lifter import Lifter
@@ -21,12 +39,16 @@ WARP = 32
 
 
 def exchanged(lifter: Lifter, node: ast.Shuffle) -> Symbolic:
-    """A shuffle as store, barrier and load; raises `NotLifted` for votes and odd lanes."""
+    """A shuffle as store, barrier and load; raises `NotLifted` for odd lanes."""
     span = lifter.at(node.span)
     kind = node.entry.kind
+    if kind in VOTES:
+        return _voted(lifter, node)
     if kind not in ("index", "up", "down", "xor") or node.lane is None:
         raise lifter.not_lifted(f"{node.entry.name} is not put into the IR", node.span)
     thread = lifter.linear_thread(node.span)
+    if not isinstance(node.type, Scalar):
+        return _address(lifter, node, thread)
     value = lifter.data(node.value)
     lane = lifter.lift(node.lane)
     width = _width(lifter, node)
@@ -53,6 +75,93 @@ def exchanged(lifter: Lifter, node: ast.Shuffle) -> Symbolic:
     chosen = lifter.fresh(node.type.dtype)
     lifter.emit(Select(chosen, inside, result, value, span))
     return Data(chosen)
+
+
+VOTES = {
+    "any": "logical_or",
+    "all": "logical_and",
+    "ballot": "add",
+    "sum": "add",
+    "minimum": "minimum",
+    "maximum": "maximum",
+}
+"""What a warp's lanes are combined by; the bits of a ballot are added, each lane has its own."""
+
+
+def _voted(lifter: Lifter, node: ast.Shuffle) -> Symbolic:
+    """A vote or a reduction of the whole warp: every lane gets what all lanes come to."""
+    assert isinstance(node.type, Scalar)
+    span = lifter.at(node.span)
+    if node.width is not None or lifter.diverges():
+        raise lifter.not_lifted(f"{node.entry.name} by a part of the warp", node.span)
+    kind = node.entry.kind
+    thread = lifter.linear_thread(node.span)
+    own = (thread % WARP).simplify(lifter.known.ranges)
+    dtype = node.type.dtype
+    value: Value
+    if kind in ("any", "all", "ballot"):
+        value = _truth(lifter, node)
+        dtype = DType.BOOL
+        if kind == "ballot":
+            value, dtype = _bit(lifter, value, own, span), DType.UINT32
+    else:
+        value = lifter.data(node.value)
+    held = next(k for k in (BOOL, UNSIGNED, node.type) if k.dtype is dtype)
+    buffer = lifter.storage(
+        "exchange", held, Space.PRIVATE, lifter.grid_axes, node.span, lifter.block_size
+    )
+    lifter.exchanges.add(buffer)
+    into = lifter.state.versions[buffer]
+    leading = lifter.leading[buffer]
+    stored = lifter.next_version(buffer)
+    lifter.emit(Store(stored, into, (*leading, thread), value, span))
+    lifter.emit(Barrier("warp", span))
+    axis = Axis(lifter.loop_name("lane"), Index.of(WARP), AxisKind.LANE, span)
+    other = (thread - own + Index.axis(axis.name)).simplify(lifter.known.ranges)
+    # The last warp of a block may have fewer lanes.
+    whole = (lifter.block_size % WARP).constant == 0
+    there = TRUE if whole else less(other, lifter.block_size)
+    seen = lifter.fresh(dtype)
+    load = Load(seen, stored, (*leading, other), span)
+    result = lifter.fresh(dtype)
+    lifter.emit(Reduce(result, VOTES[kind], (axis,), (load,), seen, span, there))
+    if result.dtype is node.type.dtype:
+        return Data(result)
+    made = lifter.fresh(node.type.dtype)
+    lifter.emit(Cast(made, result, span, Rounding.EXACT))
+    return Data(made)
+
+
+def _truth(lifter: Lifter, node: ast.Shuffle) -> Value:
+    condition = lifter.truth(node.value)
+    if isinstance(condition, Value):
+        return condition
+    return lifter.value(Truth(condition), BOOL, node.span)
+
+
+def _bit(lifter: Lifter, truth: Value, lane: Index, span: Span) -> Value:
+    """The lane's bit where the condition holds, else 0."""
+    one, zero = lifter.fresh(DType.UINT32), lifter.fresh(DType.UINT32)
+    place, bit = lifter.fresh(DType.UINT32), lifter.fresh(DType.UINT32)
+    chosen = lifter.fresh(DType.UINT32)
+    lifter.emit(Fill(one, 1, span))
+    lifter.emit(Fill(zero, 0, span))
+    lifter.emit(Position(place, lane, span))
+    lifter.emit(Map(bit, "left_shift", (one, place), span))
+    lifter.emit(Select(chosen, truth, bit, zero, span))
+    return chosen
+
+
+def _address(lifter: Lifter, node: ast.Shuffle, thread: Index) -> Symbolic:
+    """An address from another lane of the whole warp."""
+    from migrate.cuda.lifting.matrices import address_of
+
+    lane = lifter.lift(node.lane) if node.lane is not None else None
+    if node.entry.kind != "index" or node.width is not None or not isinstance(lane, Number):
+        raise lifter.not_lifted("this exchange of addresses", node.span)
+    # The modulus of an index is never negative, and neither are the bits of a lane that count.
+    own = (thread % WARP).simplify(lifter.known.ranges)
+    return address_of(lifter, node, thread - own + lane.index % WARP)
 
 
 def _width(lifter: Lifter, node: ast.Shuffle) -> int:

@@ -1,0 +1,139 @@
+"""The syntax tree of CUDA C++ text, and questions to it that are answered in one pass."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+from tree_sitter import Language, Node, Parser, Query, QueryCursor
+
+from migrate.budget import Meter
+from migrate.source import SourceError
+
+_CHUNK: Final = 1 << 15
+
+Captures = dict[str, list[Node]]
+
+# What the repairs and the comparison of text and tree look at.  A comparison reads as a
+# template where its "arguments" are an expression (`i < n && j > (m)`) or several names
+# (`a < b, c > (d)`).
+_QUESTIONS: Final = """
+(ERROR) @error
+(MISSING) @missing
+(parenthesized_expression) @parenthesized
+(cast_expression
+  type: (type_descriptor !declarator type: [(type_identifier) (qualified_identifier)])
+  value: [(unary_expression) (pointer_expression)]) @operation
+(declaration declarator: (function_declarator) @prototype)
+(declaration declarator: (pointer_declarator declarator: (function_declarator) @prototype))
+(declaration declarator: (reference_declarator (function_declarator) @prototype))
+(template_function arguments: (template_argument_list (binary_expression))) @template
+(template_function
+  arguments: (template_argument_list . (type_descriptor type: (type_identifier)) (_))) @template
+(function_definition) @function
+(preproc_if) @conditional
+(preproc_ifdef) @conditional
+[(for_statement) (for_range_loop) (if_statement) (while_statement) (do_statement)
+ (switch_statement) (return_statement) (case_statement) (goto_statement)] @statement
+"""
+
+_NAMES: Final = """
+(declaration declarator: (identifier) @name)
+(init_declarator declarator: (identifier) @name)
+(pointer_declarator declarator: (identifier) @name)
+(array_declarator declarator: (identifier) @name)
+(function_declarator declarator: (identifier) @name)
+(reference_declarator (identifier) @name)
+(parenthesized_declarator (identifier) @name)
+(parameter_declaration declarator: (identifier) @name)
+(optional_parameter_declaration declarator: (identifier) @name)
+(for_range_loop declarator: (identifier) @name)
+"""
+
+
+@cache
+def _language() -> Language:
+    import tree_sitter_cuda
+
+    return Language(tree_sitter_cuda.language())
+
+
+@cache
+def _query(text: str) -> Query:
+    return Query(_language(), text)
+
+
+def tree(text: bytes, name: str, meter: Meter) -> Node:
+    """The root of the tree of a text.
+
+    Raises what the meter raises, and `SourceError` only for text that no parser could make
+    anything of.
+    """
+    parser = Parser(_language())
+    stopped: list[Exception] = []
+
+    def read(offset: int, _point: object) -> bytes:
+        return b"" if stopped else text[offset : offset + _CHUNK]
+
+    def progress(_offset: int, _error: bool) -> bool:
+        # An exception must not pass through the parser, so it waits here.
+        try:
+            meter.look()
+        except Exception as error:  # noqa: BLE001
+            stopped.append(error)
+        return bool(stopped)
+
+    try:
+        made = parser.parse(read, progress_callback=progress)
+    except ValueError:
+        if not stopped:
+            raise SourceError("cannot be parsed as CUDA C++", file=name) from None
+        raise stopped[0] from None
+    if stopped:
+        raise stopped[0]
+    return made.root_node
+
+
+MAX_OPEN: Final = 4096
+"""Questions that may be half answered at one place: more are a text that nests without end."""
+
+MAX_DEPTH: Final = 1000
+"""Levels of a tree that are looked at: what is typed nests far less (`scope.MAX_DEPTH`)."""
+
+_NAMES_IN_PARENTHESES: Final = frozenset(
+    {"identifier", "qualified_identifier", "template_function"}
+)
+
+
+def captures(root: Node, text: bytes, name: str) -> Captures:
+    """The nodes of a tree that `repairs` and `disagreements` ask for, by the query's names.
+
+    `cast` are the names that stand alone in parentheses with an operand, or an operation, behind
+    them.  Raises `SourceError` for a tree that nests too deeply.
+    """
+    cursor = QueryCursor(_query(_QUESTIONS), match_limit=MAX_OPEN)
+    cursor.set_max_start_depth(MAX_DEPTH)
+    found = cursor.captures(root)
+    if cursor.did_exceed_match_limit:
+        raise SourceError("nests too deeply to be read", file=name)
+    found["cast"] = [
+        inner
+        for node in found.pop("parenthesized", ())
+        if _AFTER_CAST.match(text, node.end_byte) is not None
+        for inner in node.named_children[:2]
+        if node.named_child_count == 1 and inner.type in _NAMES_IN_PARENTHESES
+    ]
+    return found
+
+
+# After `(T)` in `(T)(x)`, `(T)-x`, `(T)*p`.
+_AFTER_CAST: Final = re.compile(rb"\s*+(?:\(|[-+*&](?![-+&=]))")
+
+
+def declared_names(function: Node) -> frozenset[bytes]:
+    """The variables and parameters that are declared anywhere in a function."""
+    cursor = QueryCursor(_query(_NAMES))
+    cursor.set_max_start_depth(MAX_DEPTH)
+    found = cursor.captures(function).get("name", ())
+    return frozenset(node.text or b"" for node in found)
