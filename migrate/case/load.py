@@ -22,6 +22,7 @@ from migrate.case.types import Case, CudaSide, Integer, Launch, NkiSide, Scalar,
 from migrate.source import Source, SourceError, Span, read
 
 MAX_CASE_BYTES: Final = 64 * 1024
+MAX_KEY_NAMES: Final = 64
 MAX_RUNS: Final = 1000
 MAX_RANK: Final = 16
 MAX_SIZE: Final = 2**40
@@ -37,6 +38,11 @@ _MACRO = re.compile(r"[A-Za-z_]\w*(?:\([\w\s,.]*\))?")
 _LAUNCH_KEYS: Final = tuple(field.name for field in msgspec.structs.fields(Launch))
 _TOML_PLACE = re.compile(
     r"\s*\(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)"
+)
+# `tomllib` takes time with the cube of a dotted key's length.
+_LONG_KEY = re.compile(
+    r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+)"""
+    rf"{{{MAX_KEY_NAMES}}}"
 )
 _FIELD = re.compile(r" - at `\$(?:\.(?P<field>\w+))?.*`$")
 
@@ -54,6 +60,11 @@ def parse(source: Source, *, folder: Path | None = None) -> Case:
     """
     if len(source.encoded) > MAX_CASE_BYTES:
         raise SourceError(f"is larger than {MAX_CASE_BYTES // 1024} KiB", file=source.name)
+    if found := _LONG_KEY.search(source.text):
+        start = len(source.text[: found.start()].encode())
+        where = source.span(start, start + 1)
+        message = f"has a key of more than {MAX_KEY_NAMES} names"
+        raise SourceError(message, file=source.name, where=where)
     try:
         data = tomllib.loads(source.text)
     except tomllib.TOMLDecodeError as error:
@@ -121,7 +132,7 @@ class _Reader:
             self.fail(("cuda",), "'cuda' must be a table")
         own = {key: data[key] for key in _LAUNCH_KEYS if key in data}
         rest = {key: data[key] for key in data if key not in own and key != "launch"}
-        known = ("file", "define", "launch", *_LAUNCH_KEYS)
+        known = ("file", "define", "include", "launch", *_LAUNCH_KEYS)
         self.known_keys(data, known, ("cuda",))
         side = self.table(rest, CudaSide, ("cuda",))
         if "launch" in data:
@@ -188,7 +199,7 @@ class _Reader:
                     " lists are read position by position and must be equally long",
                 )
         if count > MAX_RUNS:
-            self.fail(("sizes",), f"there are more than {MAX_RUNS} runs")
+            self.fail(("sizes", first), f"there are more than {MAX_RUNS} runs")
         return sizes
 
     # -- checks -----------------------------------------------------------------------
@@ -248,6 +259,10 @@ class _Reader:
 
     def check_files(self, case: Case) -> None:
         self.confined(("cuda", "file"), case.cuda.file)
+        for i, folder in enumerate(case.cuda.include):
+            self.confined(("cuda", "include", i), folder)
+            if self.folder is not None and not (self.folder / folder).is_dir():
+                self.fail(("cuda", "include", i), f"'{folder}' is no folder")
         self.confined(("nki", "file"), case.nki.file)
         for i, tensor in enumerate(case.tensors):
             if tensor.expect is not None and not tensor.expect.endswith(".npy"):
@@ -281,10 +296,16 @@ class _Reader:
             resolved = (root / file).resolve()
             inside = resolved.is_relative_to(root) and not Path(file).is_absolute()
             present = inside and resolved.is_file()
+            folder = inside and resolved.is_dir()
         except (OSError, ValueError, RuntimeError) as error:
-            self.fail(path, f"'{file}' is not a path that can be used: {error}")
+            # Up to Python 3.12 a `RuntimeError` says that links go round in a circle.
+            reason = "it links to itself" if isinstance(error, RuntimeError) else str(error)
+            reason = getattr(error, "strerror", None) or reason
+            self.fail(path, f"'{file}' is not a path that can be used: {reason}")
         if not inside:
             self.fail(path, f"'{file}' leaves the folder of the case")
+        if folder:
+            self.fail(path, f"'{file}' is a directory, not a file")
         if not present:
             self.fail(path, f"'{file}': no such file in the folder of the case")
 

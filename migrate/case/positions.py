@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from migrate.source import Source, Span
 
 Step: TypeAlias = str | int
 Path: TypeAlias = tuple[Step, ...]
+
+MAX_DEPTH: Final = 8
+"""Names of a dotted key that are told apart; what a case has lies less deep."""
 
 _KEY = re.compile(
     r'\s*(?:"(?P<basic>(?:[^"\\]|\\.)*)"|\'(?P<literal>[^\']*)\'|(?P<bare>[\w-]+))\s*'
@@ -60,6 +63,8 @@ def positions(source: Source) -> Positions:
                 counts[table] = index + 1
                 table = (*table, index)
             width = end + (2 if array else 1)
+            for length in range(1, len(table)):
+                spans.setdefault(table[:length], _span(source, number, column, width))
         else:
             names, width = _dotted(line, 0)
             names_path = (*table, *names)
@@ -107,12 +112,13 @@ def _next_line(text: str, offset: int) -> int:
 
 
 def _dotted(line: str, start: int) -> tuple[tuple[str, ...], int]:
-    """The names of a dotted key from `start`, and where the last one ends."""
+    """The first names of a dotted key from `start`, and where the key ends."""
     names: list[str] = []
     end = start
     while found := _KEY.match(line, start):
         kind = str(found.lastgroup)
-        names.append(found[kind])
+        if len(names) < MAX_DEPTH:
+            names.append(found[kind])
         end = found.end(kind) + (0 if kind == "bare" else 1)
         start = found.end()
         if line[start : start + 1] != ".":

@@ -8,7 +8,7 @@ inferred.  A `Case()` without a file is valid and knows nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -37,10 +37,14 @@ class Launch(_Table, frozen=True, kw_only=True):
 
 
 class CudaSide(_Table, frozen=True, kw_only=True):
-    """The CUDA kernels: one launch in the table itself, or several in order."""
+    """The CUDA kernels: one launch in the table itself, or several in order.
+
+    `include` are the folders in which `#include` looks, the only ones that are read.
+    """
 
     file: str | None = None
     define: dict[str, bool | int | float | str] = {}
+    include: tuple[str, ...] = ()
     launch: tuple[Launch, ...] = ()
 
 
@@ -125,6 +129,20 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     def path(self, file: str) -> Path:
         """Where a file that the case names lies."""
         return Path(file) if self.folder is None else self.folder / file
+
+    def include_folders(self) -> tuple[Path, ...]:
+        """Where the files lie that the CUDA file includes."""
+        return tuple(self.path(folder) for folder in self.cuda.include)
+
+    def preprocessed(self, define: Mapping[str, str], include: Sequence[str]) -> Case:
+        """The case with macros and include folders (from the working directory) added."""
+        if not define and not include:
+            return self
+        folders = (*map(str, self.include_folders()), *(str(Path(f).absolute()) for f in include))
+        cuda = msgspec.structs.replace(
+            self.cuda, define={**self.cuda.define, **define}, include=folders
+        )
+        return msgspec.structs.replace(self, cuda=cuda)
 
     def shown(self, file: str) -> str:
         """How to call a file that the case names: beside the case, as the user called that."""

@@ -8,6 +8,7 @@ error.  A verb's module is imported only when it is the one asked for, so that
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -39,8 +40,9 @@ VERBS: Final[dict[str, str]] = {
     "review": "read a CUDA kernel and its NKI migration side by side in the terminal",
     "diff": "compare a CUDA kernel with its NKI migration, construct by construct",
     "score": "say how much of the CUDA kernel arrived, from 0 to 100, and what took the rest",
-    "explain": "show the page of a rule, a mapping or a target",
+    "explain": "show the page of a rule, a mapping, a name or version of NKI, or a target",
     "ir": "show what was understood of the kernels of a file",
+    "map": "say how each construct of a CUDA kernel would be written in NKI",
     "run": "run one kernel on the CPU, .npz in, .npz out",
 }
 
@@ -72,6 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in given
     given = [argument for argument in given if argument != "--debug"]
     _tolerate_narrow_encodings()
+    # Trees and terms live as long as the command: looking for garbage among them is in vain.
+    gc.set_threshold(50_000, 20, 100)
     try:
         code = _dispatch(given)
         sys.stdout.flush()
@@ -113,12 +117,12 @@ def _dispatch(arguments: list[str]) -> int:
 def _unknown(verb: str) -> str:
     from cydifflib import get_close_matches
 
-    from migrate.source import neutral
+    from migrate.source import neutral, shortened
 
-    near = get_close_matches(verb, VERBS, n=1)
+    near = get_close_matches(verb[:100], VERBS, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(VERBS)}"
     kind = "option" if verb.startswith("-") else "verb"
-    return f"migrate: unknown {kind} '{neutral(verb)}'; {hint}"
+    return f"migrate: unknown {kind} '{neutral(shortened(verb, 100))}'; {hint}"
 
 
 def _explain(error: Exception) -> int:

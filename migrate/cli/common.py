@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NoReturn
 
 from migrate.cli import USAGE
-from migrate.source import SourceError, neutral
+from migrate.source import SourceError, neutral, shortened
 
 EPILOG_EXITS: Final = (
     "exit codes: 0 fine, 1 not faithful or a finding, 2 usage or unreadable input, 3 undetermined"
@@ -38,8 +39,12 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {neutral(message)} ({self.prog} --help)", file=sys.stderr)
+        print(f"{self.prog}: {neutral(shortened(message))} ({self.prog} --help)", file=sys.stderr)
         raise SystemExit(USAGE)
+
+
+CUDA_ENDINGS: Final = (".cu", ".cuh", ".cuda", ".h", ".hpp")
+"""What files of CUDA are called; in a Python file it stands in strings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,9 @@ class Subjects:
     cuda: str | None
     nki: str | None
     case: str | None
+    nki_version: str | None = None
+    defines: Mapping[str, str] = field(default_factory=dict)
+    include: tuple[str, ...] = ()
 
 
 def add_subjects(parser: Parser) -> None:
@@ -64,19 +72,65 @@ def add_subjects(parser: Parser) -> None:
         default="auto",
         help="whether both kernels are also run (default: auto)",
     )
+    add_nki_version(parser)
+    add_preprocessing(parser)
+
+
+def add_preprocessing(parser: Parser) -> None:
+    """The options that say how a CUDA file is preprocessed."""
+    parser.add_argument(
+        "-D",
+        dest="define",
+        metavar="NAME[=TEXT]",
+        action="append",
+        default=[],
+        help="define a macro of the CUDA file (1 without a text)",
+    )
+    parser.add_argument(
+        "-I",
+        dest="include",
+        metavar="FOLDER",
+        action="append",
+        default=[],
+        help="read what the CUDA file includes from below FOLDER",
+    )
+
+
+_MACRO: Final = re.compile(r"[A-Za-z_]\w*(?:\([\w\s,.]*\))?")
+
+
+def defines(parser: Parser, options: argparse.Namespace) -> dict[str, str]:
+    """The macros of `-D`, or a usage error."""
+    found: dict[str, str] = {}
+    for given in options.define:
+        name, mark, text = given.partition("=")
+        if not _MACRO.fullmatch(name) or "\n" in text:
+            parser.error(f"-D {given}: not NAME or NAME=TEXT")
+        found[name] = text if mark else "1"
+    return found
+
+
+def add_nki_version(parser: Parser) -> None:
+    """The option that says which version of NKI a kernel is for."""
+    parser.add_argument(
+        "--nki-version",
+        metavar="VERSION",
+        help="the NKI version that the kernel is for, as 0.3 (default: the case's, else detected)",
+    )
 
 
 def subjects(parser: Parser, options: argparse.Namespace) -> Subjects:
     """What `add_subjects` was given, or a usage error."""
+    macros, folders = defines(parser, options), tuple(options.include)
     if options.nki is None:
         if not is_case(options.cuda):
             parser.error("the NKI kernel is missing; give both kernels, or one case.toml")
         if options.case is not None:
             parser.error("a case was given twice")
-        return Subjects(None, None, options.cuda)
+        return Subjects(None, None, options.cuda, options.nki_version, macros, folders)
     if is_case(options.cuda) or is_case(options.nki):
         parser.error("a case.toml stands in place of both kernels; beside them use --case")
-    return Subjects(options.cuda, options.nki, options.case)
+    return Subjects(options.cuda, options.nki, options.case, options.nki_version, macros, folders)
 
 
 def reference(text: str) -> tuple[str, str | None]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import sys
 
 from migrate.cli import OK, UNDETERMINED, VERBS
-from migrate.cli.common import Parser, emit, is_case, reference
+from migrate.cli.common import (
+    Parser,
+    add_nki_version,
+    add_preprocessing,
+    defines,
+    emit,
+    is_case,
+    reference,
+)
 
 
 def run(arguments: list[str]) -> int:
@@ -17,10 +25,18 @@ def run(arguments: list[str]) -> int:
             "migrate ir kernel.cu",
             "migrate ir kernel.py::vector_add --json",
             "migrate ir kernel.py --case case.toml",
+            "migrate ir extension.py --side cuda",
         ],
     )
-    parser.add_argument("file", metavar="FILE", help="a .cu or .py file, or file::kernel")
+    parser.add_argument("file", metavar="FILE", help="a CUDA or Python file, or file::kernel")
+    parser.add_argument(
+        "--side",
+        choices=("cuda", "nki"),
+        help="of a Python file with CUDA in strings: which kernels (default: NKI, if it has any)",
+    )
     parser.add_argument("--case", metavar="FILE", help="sizes and tensors to read it with")
+    add_nki_version(parser)
+    add_preprocessing(parser)
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE")
     options = parser.parse_args(arguments)
@@ -30,7 +46,15 @@ def run(arguments: list[str]) -> int:
 
     from migrate.api import lifted
 
-    document = lifted(file, kernel, case=options.case)
+    document = lifted(
+        file,
+        kernel,
+        case=options.case,
+        side=options.side,
+        nki_version=options.nki_version,
+        defines=defines(parser, options),
+        include=options.include,
+    )
     if options.json:
         from migrate.report import json
 

@@ -125,6 +125,10 @@ async def compared(asked: Subjects, run_mode: str) -> Loaded:
 def command(asked: Subjects, run_mode: str) -> list[str]:
     """The command that gives the comparison as JSON."""
     line = [sys.executable, "-P", "-m", "migrate", "diff", "--format", "json", "--run", run_mode]
+    line += [f"-D{name}={text}" for name, text in asked.defines.items()]
+    line += [f"-I{folder}" for folder in asked.include]
+    if asked.nki_version is not None:
+        line.append(f"--nki-version={asked.nki_version}")
     if asked.cuda is None or asked.nki is None:
         return [*line, "--", asked.case or ""]
     case = [f"--case={asked.case}"] if asked.case is not None else []

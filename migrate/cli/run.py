@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import math
 import re
@@ -13,15 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from migrate.cli import OK, VERBS
-from migrate.cli.common import Parser, emit, is_case, reference
+from migrate.cli.common import (
+    CUDA_ENDINGS,
+    Parser,
+    add_preprocessing,
+    defines,
+    emit,
+    is_case,
+    reference,
+)
 from migrate.source import SourceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_INPUT_BYTES: Final = 1024**3
-
-_SIDES: Final[dict[str, Literal["cuda", "nki"]]] = {".cu": "cuda", ".cuh": "cuda", ".py": "nki"}
 
 
 def run(arguments: list[str]) -> int:
@@ -32,9 +39,15 @@ def run(arguments: list[str]) -> int:
         [
             "migrate run kernel.py::vector_add --inputs in.npz -o out.npz",
             "migrate run kernel.cu --inputs in.npz --arg n=1000 --grid 4 --block 256 -o out.npz",
+            "migrate run cupy_code.py::scale --inputs in.npz --grid 4 --block 256 -o out.npz",
         ],
     )
-    parser.add_argument("file", metavar="FILE", help="a .cu or .py file, or file::kernel")
+    parser.add_argument("file", metavar="FILE", help="a CUDA or Python file, or file::kernel")
+    parser.add_argument(
+        "--side",
+        choices=("cuda", "nki"),
+        help="of a Python file with CUDA in strings: which kernel (default: CUDA with a launch)",
+    )
     parser.add_argument(
         "--inputs", metavar="NPZ", help="arrays by parameter name (also those written to)"
     )
@@ -63,6 +76,7 @@ def run(arguments: list[str]) -> int:
         default=[],
         help="a template argument: a number, true, false or a type's name",
     )
+    add_preprocessing(parser)
     nki = parser.add_argument_group("NKI")
     nki.add_argument("--target", choices=("trn1", "trn2", "trn3"), default="trn2")
     parser.add_argument("-o", "--output", metavar="NPZ", help="where the results go")
@@ -72,9 +86,7 @@ def run(arguments: list[str]) -> int:
     if options.output is None and sys.stdout.isatty():
         parser.error("an .npz is not for a terminal; name a file with -o")
     file, kernel = reference(options.file)
-    side = _SIDES.get(Path(file).suffix)
-    if side is None:
-        parser.error(f"'{file}' is neither .cu nor .py")
+    side = _side(parser, file, options)
 
     values = load_npz(options.inputs, pairs(parser, "--dtype", options.dtype))
     for name, text in pairs(parser, "--arg", options.arg).items():
@@ -93,7 +105,15 @@ def run(arguments: list[str]) -> int:
         from migrate.api import run_cuda
 
         results = run_cuda(
-            file, kernel, values, grid=grid, block=block, template=template, shared=options.shared
+            file,
+            kernel,
+            values,
+            grid=grid,
+            block=block,
+            template=template,
+            shared=options.shared,
+            defines=defines(parser, options),
+            include=options.include,
         )
     else:
         from migrate.api import run_nki
@@ -101,6 +121,16 @@ def run(arguments: list[str]) -> int:
         results = run_nki(file, kernel, values, target=options.target)
     emit(npz(results), options.output)
     return OK
+
+
+def _side(parser: Parser, file: str, options: argparse.Namespace) -> Literal["cuda", "nki"]:
+    """By the file's ending; a launch is for the CUDA in a Python file's strings."""
+    suffix = Path(file).suffix
+    if suffix not in (*CUDA_ENDINGS, ".py"):
+        parser.error(f"'{file}' is neither .cu nor .py")
+    if suffix != ".py" or options.side == "cuda" or options.grid or options.block:
+        return "cuda"
+    return "nki"
 
 
 def npz(arrays: Mapping[str, Any]) -> bytes:

@@ -38,7 +38,16 @@ def run(arguments: list[str]) -> int:
 
     status = Status()
     try:
-        result = compare(asked.cuda, asked.nki, case=asked.case, run=options.run, progress=status)
+        result = compare(
+            asked.cuda,
+            asked.nki,
+            case=asked.case,
+            run=options.run,
+            progress=status,
+            defines=asked.defines,
+            include=asked.include,
+            nki_version=asked.nki_version,
+        )
     finally:
         status.done()
     if options.json:

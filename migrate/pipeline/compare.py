@@ -15,10 +15,12 @@ from migrate.case.fills import FillError
 from migrate.ir.constructs import constructs as constructs_of
 from migrate.ir.evaluate import Trouble
 from migrate.pipeline.completion import completed
+from migrate.pipeline.defaults import differing_defaults
 from migrate.pipeline.guard import guarded
 from migrate.pipeline.kernels import Pair, open_pair, pair_of_text
 from migrate.pipeline.launches import launch_at
 from migrate.pipeline.linking import linked, unnamed
+from migrate.pipeline.nki_version import overridden, read_versions
 from migrate.pipeline.reading import Positions, Progress, read_positions, shown
 from migrate.results import (
     Comparison,
@@ -51,15 +53,24 @@ def compared(
     run: str,
     budget: Budget,
     progress: Progress | None = None,
+    defines: Mapping[str, str] | None = None,
+    include: Sequence[str] = (),
+    nki_version: str | None = None,
 ) -> Comparison:
     """The comparison of two kernels; see `migrate.api.compare`."""
-    pair = completed(open_pair(cuda, nki, case), budget)
-    return judged(pair, run=run, budget=budget, progress=progress)
+    opened = open_pair(cuda, nki, case, defines=defines, include=include)
+    opened = replace(opened, case=overridden(opened.case, nki_version))
+    pair = completed(opened, budget)
+    noted = differing_defaults(opened, pair)
+    return judged(pair, run=run, budget=budget, progress=progress, noted=noted)
 
 
 def compared_text(cuda: str, nki: str, *, case: str | None, run: str, budget: Budget) -> Comparison:
     """The comparison of two texts; see `migrate.api.compare_text`."""
-    return judged(completed(pair_of_text(cuda, nki, case), budget), run=run, budget=budget)
+    opened = pair_of_text(cuda, nki, case)
+    pair = completed(opened, budget)
+    noted = differing_defaults(opened, pair)
+    return judged(pair, run=run, budget=budget, noted=noted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +84,15 @@ class _Runs:
     """What the runs show to be wrong with the CUDA kernel itself."""
 
 
-def judged(pair: Pair, *, run: str, budget: Budget, progress: Progress | None = None) -> Comparison:
-    """The comparison of a pair that was read."""
+def judged(
+    pair: Pair,
+    *,
+    run: str,
+    budget: Budget,
+    progress: Progress | None = None,
+    noted: Sequence[Problem] = (),
+) -> Comparison:
+    """The comparison of a pair that was read; `noted` is what its texts show before that."""
     tell = progress or (lambda _: None)
     meter = Meter(budget, "reading both kernels")
     make_inputs = partial(make, folder=pair.case.folder)
@@ -84,7 +102,8 @@ def judged(pair: Pair, *, run: str, budget: Budget, progress: Progress | None = 
         raise SourceError(str(error), file=pair.case.file or "the case") from None
     runs = _run(pair, positions, run, budget, tell) if run != "never" else _Runs((), False, ())
     positions = _trusted(positions, runs, Meter(budget, "checking the readings"))
-    problems = (*positions.problems, *runs.faults)
+    versions = read_versions(pair.module, pair.nki.name, pair.case)
+    problems = (*positions.problems, *runs.faults, *versions.problems, *noted)
     evidence = Evidence(positions.readings, problems, runs.made)
     found = _located(pair, positions, findings(evidence), tell)
     relations = positions.relations
@@ -121,6 +140,7 @@ def judged(pair: Pair, *, run: str, budget: Budget, progress: Progress | None = 
             digest=pair.nki_source.digest,
             target=pair.case.nki.target,
             version=pair.case.nki.version,
+            versions=versions.versions,
         ),
         verdict=weighed.verdict,
         confidence=weighed.confidence,
@@ -128,15 +148,11 @@ def judged(pair: Pair, *, run: str, budget: Budget, progress: Progress | None = 
         score=points,
         coverage=coverage,
         reasons=weighed.reasons,
-        inferred=(*pair.inferred, *positions.inferred),
+        inferred=(*pair.inferred, *positions.inferred, *versions.inferred),
         constructs=constructs,
         findings=found,
         runs=runs.made,
     )
-
-
-_OPERANDS = frozenset({"MAP104", "MAP106", "MAP107"})
-"""Rules that speak of an operand, which may be what a tile was filled with."""
 
 
 def _located(
@@ -149,8 +165,10 @@ def _located(
     """
     import msgspec
 
-    operands = [each for each in found if each.finding.rule in _OPERANDS]
-    suspected = [*(each for each in found if each.suspects), *operands]
+    if any(each.finding.rule == "MAP101" and not each.suspects for each in found):
+        return tuple(each.finding for each in found)  # the rule has found the cause itself
+    suspected = [each for each in found if each.suspects]
+    suspected += [each for each in found if not each.suspects and _follows(each.finding)]
     if not suspected:
         return tuple(each.finding for each in found)
     tell(f"looking for the cause of {suspected[0].finding.rule}")
@@ -159,7 +177,7 @@ def _located(
     suspects = [
         span for each in suspected if each.suspects for span in (each.finding.span, *each.suspects)
     ]
-    cause = repaired(pair, positions.readings, suspects, starts=bool(operands))
+    cause = repaired(pair, positions.readings, suspects)
     if cause is None:
         return tuple(each.finding for each in found)
     span, change = cause

@@ -101,15 +101,15 @@ def subject(pair: Pair, meter: Meter) -> Subject:
     }
     launch = started(pair, stated)
     kernel = launch.function
-    if any(v.storage in ("constant", "global") for v in kernel.globals_used) and not any(
-        tensor.symbol for tensor in pair.case.tensors
-    ):
-        names = ", ".join(v.name for v in kernel.globals_used)
+    initial = dict(kernel.initials)
+    unset = [v for v in kernel.globals_used if v.name not in initial]
+    if unset and not any(tensor.symbol for tensor in pair.case.tensors):
+        names = ", ".join(v.name for v in unset)
         raise SourceError(
             f"{kernel.name} reads {names}, which the file does not set; state it in a case"
             " ([[tensor]] with symbol = true)",
             file=pair.cuda_source.name,
-            where=kernel.globals_used[0].span,
+            where=unset[0].span,
         )
     told = list(launch.told)
     grid, block = launch.grid, launch.block

@@ -14,20 +14,24 @@ from dataclasses import dataclass, field
 
 from migrate.case.expression import parse as parse_expression
 from migrate.case.types import Integer
+from migrate.case.types import Launch as Given
 from migrate.cuda import ast
 from migrate.cuda.check import function
 from migrate.cuda.conversions import number
-from migrate.cuda.launch import (
+from migrate.cuda.launches import (
     Constant,
     HostExpression,
     Launch,
     NotRead,
     Operation,
     Symbol,
+    deduced,
     evaluate,
     index,
     launches,
+    settled,
 )
+from migrate.cuda.parse import Definition, Program
 from migrate.cuda.types import Scalar, named
 from migrate.ir.index import Index
 from migrate.pipeline.kernels import Pair
@@ -70,15 +74,30 @@ def started(pair: Pair, stated: Mapping[str, Index]) -> Started:
 
     Raises `SourceError` where a template parameter is open.
     """
-    candidates = [la for la in launches(pair.program) if la.kernel == pair.cuda.name]
+    return begun(pair.program, pair.cuda, pair.launch, launches(pair.program), stated)
+
+
+def begun(
+    program: Program,
+    definition: Definition,
+    case: Given,
+    host_launches: Sequence[Launch],
+    stated: Mapping[str, Index],
+    assumed: int | None = None,
+) -> Started:
+    """As `started`, from launches that stand in any file; `case` is what is given of one.
+
+    `assumed` is the value of template parameters that nothing tells.
+    """
+    candidates = [la for la in host_launches if la.kernel == definition.name]
     told: list[str] = []
     chosen = next((la for la in candidates if _read(la)), candidates[0] if candidates else None)
-    template = _template(pair, chosen, told)
-    kernel = function(pair.program, pair.cuda.name, template or None)
+    template = _template(program, definition, case, chosen, told, assumed)
+    kernel = function(program, definition.name, template or None)
     host = _Host(kernel, chosen, stated)
-    grid = _stated(pair.launch.grid)
-    block = _stated(pair.launch.block)
-    shared = _stated_one(pair.launch.dynamic_shared) if pair.launch.dynamic_shared else None
+    grid = _stated(case.grid)
+    block = _stated(case.block)
+    shared = _stated_one(case.dynamic_shared) if case.dynamic_shared else None
     if chosen is not None:
         where = f"the launch at {chosen.span.file}:{chosen.span.start_line}"
         if len({_shown(la) for la in candidates}) > 1:
@@ -108,8 +127,7 @@ def started(pair: Pair, stated: Mapping[str, Index]) -> Started:
 
 
 def _read(launch: Launch) -> bool:
-    parts = (*launch.grid, *launch.block, launch.shared)
-    return not any(isinstance(part, NotRead) for part in parts)
+    return all(map(settled, (*launch.grid, *launch.block, launch.shared)))
 
 
 def _shown(launch: Launch) -> str:
@@ -137,32 +155,46 @@ def _stated_one(extent: Integer) -> Index:
 # -- template arguments ---------------------------------------------------------------
 
 
-def _template(pair: Pair, launch: Launch | None, told: list[str]) -> dict[str, TemplateValue]:
+def _template(
+    program: Program,
+    definition: Definition,
+    case: Given,
+    launch: Launch | None,
+    told: list[str],
+    assumed: int | None,
+) -> dict[str, TemplateValue]:
     """Template arguments: of the case, of the launch, defaults; a type else is `float`."""
-    found: dict[str, TemplateValue] = dict(pair.launch.template)
+    found: dict[str, TemplateValue] = dict(case.template)
     given = list(zip(launch.template, launch.template_values, strict=True)) if launch else []
-    for position, parameter in enumerate(pair.cuda.template):
+    types = deduced(program, definition, launch) if launch else {}
+    for position, parameter in enumerate(definition.template):
         if parameter.name in found:
             continue
         text, value = given[position] if position < len(given) else ("", None)
-        number = evaluate(value, {}) if value is not None else None
+        number = evaluate(value, dict(launch.instance)) if value is not None and launch else None
         if parameter.kind == "value" and text in ("true", "false"):
             found[parameter.name] = text == "true"
         elif parameter.kind == "value" and number is not None:
             found[parameter.name] = number
         elif parameter.kind == "type" and named(text) is not None:
             found[parameter.name] = text
+        elif position >= len(given) and parameter.name in types:
+            found[parameter.name] = types[parameter.name]
         elif parameter.default is not None:
             continue
         elif parameter.kind == "type":
             found[parameter.name] = "float"
             told.append(f"{parameter.name} = float: no launch says which type it is")
+        elif assumed is not None:
+            truth = parameter.type is not None and program.text(parameter.type) == "bool"
+            found[parameter.name] = bool(assumed & 1) if truth else assumed
+            told.append(f"{parameter.name} = {found[parameter.name]}: nothing tells it")
         else:
             raise SourceError(
-                f"the template parameter {parameter.name} of {pair.cuda.name} is open;"
+                f"the template parameter {parameter.name} of {definition.name} is open;"
                 " state it in a case ([cuda] template)",
-                file=pair.cuda_source.name,
-                where=pair.cuda.span,
+                file=program.source.name,
+                where=definition.span,
             )
     return found
 
@@ -181,6 +213,9 @@ class _Host:
         self.values: dict[str, int] = {}
         self.firm: set[str] = set()
         self.symbols: dict[str, Index] = {}
+        # A host function that is a template is read as its first call instantiates it.
+        for name, fixed in launch.instance if launch is not None else ():
+            self.symbols[name] = Index.of(fixed)
         self.passed: list[tuple[HostExpression, str]] = []
         arguments = launch.arguments if launch is not None else ()
         scalars = [
@@ -231,7 +266,12 @@ class _Host:
         self.passed.append((given, name))
 
     def index(self, expression: HostExpression) -> Index | None:
-        """The expression over sizes; `None` where it cannot be read."""
+        """The expression over sizes; `None` where it cannot be read.
+
+        What hangs on a call of unknown meaning is no size: any number would do for it.
+        """
+        if not settled(expression):
+            return None
         known = self._repeated(expression, 0)
         for symbol in _symbols(known):
             if symbol not in self.symbols:

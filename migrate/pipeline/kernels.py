@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from migrate.case import Case, Launch, load
 from migrate.case import parse as parse_case
-from migrate.source import Source, SourceError, read
+from migrate.source import Source, SourceError, read, shortened
 
 if TYPE_CHECKING:
     from migrate.cuda.parse import Definition, Program
@@ -30,9 +32,17 @@ class Pair:
     inferred: tuple[str, ...] = ()
 
 
-def open_pair(cuda: str | None, nki: str | None, case: str | None) -> Pair:
+def open_pair(
+    cuda: str | None,
+    nki: str | None,
+    case: str | None,
+    *,
+    defines: Mapping[str, str] | None = None,
+    include: Sequence[str] = (),
+) -> Pair:
     """Read what the caller named; raises `SourceError`."""
     stated = load(case) if case is not None else Case()
+    stated = stated.preprocessed(defines or {}, include)
     cuda_file, cuda_name = _reference(cuda, stated.cuda.file, "CUDA", stated)
     nki_file, nki_name = _reference(nki, stated.nki.file, "NKI", stated)
     cuda_source = _read(cuda, cuda_file, stated)
@@ -68,22 +78,34 @@ def _pair(
             "several launches against one NKI kernel cannot be compared yet; state one",
             file=stated.file or "case",
         )
+    from migrate.pipeline.texts import cuda_program
+
     launch = stated.cuda.launch[0] if stated.cuda.launch else Launch()
-    program = parse_cuda(cuda_source, stated.cuda.define)
+    name = cuda_name or launch.kernel
+    program = cuda_program(cuda_source, name, stated.cuda.define, stated.include_folders())
     module = parse_nki(nki_source)
-    definition = cuda_kernel(program, cuda_name or launch.kernel)
+    definition = cuda_kernel(program, name)
     kernel = nki_kernel(module, nki_name or stated.nki.kernel)
     return Pair(stated, cuda_source, nki_source, program, module, definition, kernel, launch)
 
 
 def parse_cuda(
-    source: Source, defines: Mapping[str, bool | int | float | str] | None = None
+    source: Source,
+    defines: Mapping[str, bool | int | float | str] | None = None,
+    include: Sequence[Path] = (),
 ) -> Program:
-    """Parse CUDA; raises `SourceError` where there is nothing of it."""
+    """Parse CUDA; `#include` reads what lies in the folders `include`, and nothing else.
+
+    Raises `SourceError` where there is nothing of it.
+    """
     from migrate.cuda.parse import parse
 
     texts = {name: _define(value) for name, value in (defines or {}).items()}
-    return parse(source, defines=texts)
+    if not include:
+        return parse(source, defines=texts)
+    from migrate.cuda.includes import finder
+
+    return parse(source, defines=texts, include=finder(include))
 
 
 def parse_nki(source: Source) -> Module:
@@ -115,16 +137,33 @@ def cuda_kernel(program: Program, name: str | None) -> Definition:
         if definition.kind == "kernel" and not definition.specialised
     ]
     if not kernels:
-        raise no_cuda_kernel(program)
+        raise _left_out(program, name) or no_cuda_kernel(program)
     try:
         return _chosen(kernels, name, program.source.name)
     except SourceError as refusal:
+        excluded = _left_out(program, name)
+        if excluded is not None:
+            raise excluded from None
         place = first_error(program) if name is not None else None
         if place is None:
             raise
         # The kernel may be in what could not be read.
         message = f"{refusal.message}; {_UNREADABLE}"
         raise SourceError(message, file=refusal.file, where=place) from None
+
+
+def _left_out(program: Program, name: str | None) -> SourceError | None:
+    """The refusal of a kernel that stands in a branch of `#if` that is not read."""
+    if name is None:
+        return None
+    kernel = re.compile(rb"\b__global__\b[^;{}]{0,2000}\b" + re.escape(name.encode()) + rb"\s*\(")
+    for part in program.expanded.left_out:
+        found = kernel.search(program.source.encoded, part.start, part.end)
+        if found is not None:
+            where = program.source.span(found.end() - 1, found.end())
+            message = f"{name} is left out by '{shortened(part.directive, 80)}' in line {part.line}"
+            return SourceError(f"{message}; see -D", file=program.source.name, where=where)
+    return None
 
 
 _UNREADABLE: Final = "from here on it could not be read as CUDA C++"

@@ -22,16 +22,18 @@ from migrate.budget import Budget, Exhausted, Meter
 from migrate.ir.evaluate import Unevaluable
 from migrate.ir.nodes import Kernel
 from migrate.ir.normal import meaning
-from migrate.nki.parse import span_of
+from migrate.pipeline.infer_signature import parameters
 from migrate.pipeline.kernels import Pair, parse_nki
 from migrate.pipeline.sides import nki_kernel_at
+from migrate.python_text import span_of
 from migrate.rules.rule import Reading
 from migrate.source import Source, SourceError, Span
 
 MAX_TRIALS = 24
 MAX_BOUNDS = 12
 """Trials with bounds that no rule suspects."""
-MAX_STARTS = 6
+MAX_STARTS = 8
+MAX_GIVEN = 3
 MAX_SHORTER = 3
 MAX_SHOWN = 60
 """Characters of an expression in words about it."""
@@ -40,19 +42,19 @@ MAX_ELEMENTS = 1_500_000
 
 
 def repaired(
-    pair: Pair, readings: Sequence[Reading], suspects: Sequence[Span], *, starts: bool = False
+    pair: Pair, readings: Sequence[Reading], suspects: Sequence[Span]
 ) -> tuple[Span, str] | None:
     """The place whose change makes the kernels agree wherever they did not, and the change.
 
-    `starts`: the numbers that tiles are filled with are suspected too.
+    The numbers that tiles are filled with are always suspected; bounds of loops and slices only
+    where something else is.
     """
     wanted = _wanted(readings)
     if not wanted:
         return None
     tried: set[tuple[int, int, int, int]] = set()
     trials = _trials(pair, suspects, tried)[:MAX_TRIALS]
-    if starts:
-        trials += _filled(pair)[:MAX_STARTS]
+    trials += _filled(pair)[:MAX_STARTS]
     if suspects:
         bounds, still = _others(pair, suspects)
         trials += _trials(pair, bounds, tried)[:MAX_BOUNDS]
@@ -103,37 +105,53 @@ def _others(pair: Pair, suspects: Sequence[Span]) -> tuple[list[Span], list[tupl
     source = pair.nki_source
     return (
         [span_of(source, node) for node in bounds],
-        [(span_of(source, node), _moved(node, counter)) for node, counter in still],
+        [(span_of(source, n), change) for n, counter in still for change in _moved(n, counter)],
     )
 
 
 def _filled(pair: Pair) -> list[tuple[Span, _Change]]:
-    """The numbers that tiles are filled with, changed to those that sums and products start at."""
+    """The numbers that tiles are filled with, changed to what sums and products start at, and to
+    the numbers that the kernel is given."""
+    given = [p.name for p in parameters(pair.module, pair.nki) if p.kind != "tensor"]
+    likely = ["0.0", "1.0", *given[:MAX_GIVEN]]
     found: list[tuple[Span, _Change]] = []
     for node in ast.walk(pair.nki.node):
         if not isinstance(node, ast.Call):
             continue
         for keyword in node.keywords:
             match keyword:
-                case ast.keyword(arg="value", value=ast.Constant(value=int() | float() as given)):
+                case ast.keyword(arg="value", value=ast.Constant(value=int() | float() as filled)):
                     span = span_of(pair.nki_source, keyword.value)
                     found += [
-                        (span, _Change(f"`{number}` in place of `{given}`", str(number)))
-                        for number in (0.0, 1.0)
-                        if number != given
+                        (span, _Change(f"`{text}` in place of `{filled}`", text))
+                        for text in likely
+                        if text != str(float(filled))
                     ]
     return found
 
 
-def _moved(node: ast.expr, counter: str) -> _Change:
-    """A slice with a loop's counter added to both ends."""
+def _moved(node: ast.expr, counter: str) -> list[_Change]:
+    """A slice with a loop's counter added to both ends, and one of its length that starts there."""
     assert isinstance(node, ast.Slice)
     assert node.upper is not None
-    zero = node.lower is None or (isinstance(node.lower, ast.Constant) and node.lower.value == 0)
-    lower = counter if zero else f"{counter} + {ast.unparse(node.lower or node)}"
     step = f" : {ast.unparse(node.step)}" if node.step is not None else ""
-    text = f"{lower} : {counter} + {ast.unparse(node.upper)}{step}"
-    return _Change(f"`{text}` in place of `{ast.unparse(node)}`", text)
+    upper = ast.unparse(node.upper)
+    match node.lower:
+        case None | ast.Constant(value=0):
+            texts = [f"{counter} : {counter} + {upper}"]
+        case lower:
+            texts = [
+                f"{counter} + {ast.unparse(lower)} : {counter} + {upper}",
+                f"{counter} : {counter} + ({upper} - ({ast.unparse(lower)}))",
+            ]
+            match lower, node.upper:
+                case ast.Constant(value=int(first)), ast.Constant(value=int(last)):
+                    texts[1] = f"{counter} : {counter} + {last - first}"
+                case _, ast.BinOp(left=start, op=ast.Add(), right=length) if ast.dump(
+                    start
+                ) == ast.dump(lower):
+                    texts[1] = f"{counter} : {counter} + {ast.unparse(length)}"
+    return [_Change(f"`{t}{step}` in place of `{ast.unparse(node)}`", t + step) for t in texts]
 
 
 def _wanted(readings: Sequence[Reading]) -> list[tuple[Binding, dict[str, NDArray[np.uint64]]]]:

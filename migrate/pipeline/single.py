@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from migrate.budget import Budget, Exhausted, Meter
 from migrate.case import Case, load
@@ -16,11 +18,12 @@ from migrate.ir.text import render_op
 from migrate.pipeline.kernels import (
     cuda_kernel,
     nki_kernel,
-    no_cuda_kernel,
     no_nki_kernel,
-    parse_cuda,
     parse_nki,
 )
+from migrate.pipeline.nki_version import overridden, read_versions
+from migrate.pipeline.read_alone import read_alone
+from migrate.pipeline.texts import chosen_side, cuda_program
 from migrate.results import (
     AxisInfo,
     IrDocument,
@@ -35,6 +38,9 @@ from migrate.source import Source, SourceError, Span, read
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from migrate.nki.parse import Kernel as NkiKernel
+    from migrate.nki.parse import Module
+
 
 def side_of(file: str) -> Side:
     """Which side a file is of, by its ending; raises `SourceError`."""
@@ -47,10 +53,33 @@ def side_of(file: str) -> Side:
             raise SourceError("is neither CUDA (.cu, .cuh) nor NKI (.py)", file=file)
 
 
-def inspected(file: str, kernel: str | None, *, case: str | None) -> IrDocument:
+def sided(file: str, kernel: str | None, side: Side | None = None) -> Side:
+    """Which side a kernel of a file is of; `side` is what was asked for.
+
+    Raises `SourceError` for a file of neither, and for CUDA asked for as NKI.
+    """
+    by_name = side_of(file)
+    if by_name == "cuda" and side == "nki":
+        raise SourceError("is CUDA by its name, and no Python file", file=file)
+    if side is not None or by_name == "cuda":
+        return side or by_name
+    return chosen_side(read(file), kernel)
+
+
+def inspected(
+    file: str,
+    kernel: str | None,
+    *,
+    case: str | None,
+    side: Side | None = None,
+    defines: Mapping[str, str] | None = None,
+    include: Sequence[str] = (),
+    nki_version: str | None = None,
+) -> IrDocument:
     """Every kernel of a file (or the one named) as read; see `migrate.api.lifted`."""
-    side = side_of(file)
     stated = load(case) if case is not None else Case()
+    stated = overridden(stated.preprocessed(defines or {}, include), nki_version)
+    side = sided(file, kernel, side)
     source = read(file)
     if side == "cuda":
         return IrDocument(side=side, kernels=_cuda_documents(source, kernel, stated))
@@ -61,83 +90,50 @@ def inspected(file: str, kernel: str | None, *, case: str | None) -> IrDocument:
 
 
 def _cuda_documents(source: Source, name: str | None, case: Case) -> tuple[LiftedKernel, ...]:
-    program = parse_cuda(source, case.cuda.define)
-    chosen = program.kernels if name is None else (cuda_kernel(program, name),)
-    if not chosen:
-        raise no_cuda_kernel(program)
-    documents = []
-    for definition in chosen:
-        try:
-            kernel = _lift_cuda(program, definition.name, case)
-        except (SourceError, Exhausted) as reason:
-            documents.append(_unread(definition.name, definition.span, str(reason)))
-            continue
-        documents.append(_document(kernel))
-    return tuple(documents)
-
-
-def _lift_cuda(program: Any, name: str, case: Case) -> Kernel:
-    """Lift with the case's launch where it is of this kernel, else for any launch."""
-    from migrate.align.binding import bind
-    from migrate.cuda.lift import lift
-    from migrate.pipeline.kernels import Pair
-    from migrate.pipeline.sides import read_cuda
-
-    launch = next((la for la in case.cuda.launch if la.kernel in (None, name)), None)
-    meter = Meter(Budget(), f"reading {name}")
-    if launch is None or launch.grid is None or launch.block is None or not case.tensors:
-        grid = tuple(Index.size(f"gridDim.{axis}") for axis in "xyz")
-        block = tuple(Index.size(f"blockDim.{axis}") for axis in "xyz")
-        template = dict(launch.template) if launch is not None and launch.template else None
-        return lift(program, name, {}, grid, block, template, meter=meter)
-    definition = cuda_kernel(program, name)
-    pair = Pair(
-        case=case,
-        cuda_source=program.source,
-        nki_source=program.source,
-        program=program,
-        module=None,  # type: ignore[arg-type]  # the CUDA side alone is read
-        cuda=definition,
-        nki=None,  # type: ignore[arg-type]
-        launch=launch,
+    return tuple(
+        _document(found.kernel)
+        if found.kernel is not None
+        else _unread(found.name, found.span, found.reason)
+        for found in read_alone(source, name, case)
     )
-    kernel = read_cuda(pair, bind(case, case.runs()[0]), meter).kernel
-    assert kernel is not None
-    return kernel
 
 
 # -- NKI ------------------------------------------------------------------------------
 
 
 def _nki_documents(source: Source, name: str | None, case: Case) -> tuple[LiftedKernel, ...]:
-    from migrate.align.binding import bind
-    from migrate.pipeline.infer_alone import alone
-    from migrate.pipeline.sides import nki_kernel_at
-
     module = parse_nki(source)
     chosen = (nki_kernel(module, name),) if name is not None else module.kernels
     if not chosen:
         raise no_nki_kernel(module)
-    documents = []
-    for kernel in chosen:
-        meter = Meter(Budget(), f"reading {kernel.name}")
-        try:
-            stated = case if case.tensors else alone(module, kernel, meter)
-            if stated is None:
-                reason = "an NKI kernel is read at concrete sizes; state them in a case (--case)"
-                documents.append(_unread(kernel.name, kernel.span, reason))
-                continue
-            binding = bind(stated, stated.runs()[0])
-            found = nki_kernel_at(module, kernel.name, stated, binding, meter)
-        except (SourceError, Exhausted) as reason_:
-            documents.append(_unread(kernel.name, kernel.span, str(reason_)))
-            continue
-        if found.kernel is None:
-            documents.append(_unread(kernel.name, kernel.span, "; ".join(found.reasons)))
-        else:
-            chosen_sizes = binding.sizes if stated is not case else {}
-            documents.append(_document(found.kernel, chosen_sizes))
-    return tuple(documents)
+    return tuple(
+        msgspec.structs.replace(
+            _nki_document(module, kernel, case),
+            versions=read_versions(module, kernel.name, case).versions,
+        )
+        for kernel in chosen
+    )
+
+
+def _nki_document(module: Module, kernel: NkiKernel, case: Case) -> LiftedKernel:
+    from migrate.align.binding import bind
+    from migrate.pipeline.infer_alone import alone
+    from migrate.pipeline.sides import nki_kernel_at
+
+    meter = Meter(Budget(), f"reading {kernel.name}")
+    try:
+        stated = case if case.tensors else alone(module, kernel, meter)
+        if stated is None:
+            reason = "an NKI kernel is read at concrete sizes; state them in a case (--case)"
+            return _unread(kernel.name, kernel.span, reason)
+        binding = bind(stated, stated.runs()[0])
+        found = nki_kernel_at(module, kernel.name, stated, binding, meter)
+    except (SourceError, Exhausted) as reason_:
+        return _unread(kernel.name, kernel.span, str(reason_))
+    if found.kernel is None:
+        return _unread(kernel.name, kernel.span, "; ".join(found.reasons))
+    chosen_sizes = binding.sizes if stated is not case else {}
+    return _document(found.kernel, chosen_sizes)
 
 
 # -- documents ------------------------------------------------------------------------
@@ -234,6 +230,8 @@ def cuda_run(
     block: tuple[int, int, int],
     template: Mapping[str, object] | None,
     shared: int,
+    defines: Mapping[str, str] | None = None,
+    include: Sequence[str] = (),
 ) -> dict[str, NDArray[Any]]:
     """See `migrate.api.run_cuda`."""
     import numpy as np
@@ -242,7 +240,7 @@ def cuda_run(
     from migrate.cuda.runtime import Fault, Unsupported
     from migrate.numerics.rounded import Rounded
 
-    program = parse_cuda(read(file))
+    program = cuda_program(read(file), kernel, defines or {}, tuple(map(Path, include)))
     definition = cuda_kernel(program, kernel)
     meter = Meter(Budget(), f"running {definition.name}")
     try:

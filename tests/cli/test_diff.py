@@ -19,7 +19,7 @@ def asked(monkeypatch):
     """A comparison that is known beforehand; what it was asked for."""
     calls = []
 
-    def compare(cuda, nki, *, case, run, progress):
+    def compare(cuda, nki, *, case, run, progress, **options):
         calls.append((cuda, nki, case, run))
         return examples.comparison()
 

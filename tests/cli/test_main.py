@@ -56,7 +56,7 @@ def test_each_verb_has_help_with_examples(verb, capsys):
         (["score", "kernel.cu"], "the NKI kernel is missing"),
         (["score", "a.cu", "b.py", "--fail-under", "x"], "'x' is not a number from 0 to 100"),
         (["score", "a.cu", "b.py", "--fail-under", "101"], "'101' is not a number from 0 to 100"),
-        (["explain"], "arguments are required: ID"),
+        (["explain", "a", "b"], "unrecognized arguments: b"),
         (["ir", "case.toml"], "a case goes to --case"),
         (["ir", "::k"], "is not FILE or FILE::KERNEL"),
         (["ir", "kernel.cu::"], "is not FILE or FILE::KERNEL"),

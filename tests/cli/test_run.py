@@ -54,6 +54,8 @@ def test_a_cuda_launch(asked):
         "block": (256, 1, 1),
         "template": {"T": "float", "B": 16},
         "shared": 1024,
+        "defines": {},
+        "include": [],
     }
     with np.load("out.npz") as results:
         np.testing.assert_array_equal(results["x"], [0, 1, 2])

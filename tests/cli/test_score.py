@@ -17,7 +17,7 @@ def compared(monkeypatch):
     calls = []
 
     def come_to(result):
-        def compare(cuda, nki, *, case, run, progress):
+        def compare(cuda, nki, *, case, run, progress, **options):
             calls.append((cuda, nki, case, run))
             return result
 

@@ -10,8 +10,8 @@ from migrate.rules.registry import BY_ID
 from migrate.source import SourceError
 from tests.pairs import ADD, ADD_NKI, XY, case, combined, cuda, nki, tensor, tiles
 
-OPAQUE = cuda('float s = x[i]; asm("neg.f32 %0, %1;" : "=f"(s) : "f"(s)); out[i] = s + y[i];')
-UNKNOWN = tiles("nisa.not_an_instruction(dst=a, data=b)")
+OPAQUE = cuda("float s = frobnicate(x[i]); out[i] = s + y[i];")
+UNKNOWN = tiles("nisa.dropout(dst=a, data=b, prob=0.5)")
 
 
 def compared(left: str, right: str, stated: str | None = None, run: str = "never") -> Comparison:
@@ -97,7 +97,7 @@ def test_what_is_not_understood_leaves_it_undetermined(left: str, right: str, ru
 
 def test_a_refusal_stands_whatever_else_was_understood() -> None:
     right = tiles(
-        "nisa.not_an_instruction(dst=a, data=b)\n"
+        "nisa.dropout(dst=a, data=b, prob=0.5)\n"
         "nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.divide)"
     )
     result = compared(ADD, right)
@@ -154,7 +154,7 @@ def test_what_is_wrong_besides_the_fault_is_told() -> None:
 def test_a_fault_that_only_a_run_shows() -> None:
     """Which element is read depends on data: only running tells that it lies outside."""
     left = cuda("out[i] = x[(int)(y[i] * 1000.0f)];")
-    right = tiles("nisa.not_an_instruction(dst=a, data=b)")
+    right = tiles("nisa.dropout(dst=a, data=b, prob=0.5)")
     result = compared(left, right, run="auto")
     assert result.verdict == "undetermined"
     assert "CUDA501" in rules(result)

@@ -52,7 +52,7 @@ def test_a_vector_kernel() -> None:
 
 def test_what_was_inferred_is_in_the_result() -> None:
     found = compared(VECTOR + LAUNCH, VECTOR_NKI).inferred
-    assert [told.split()[0] for told in found] == ["grid", "block", "shapes", "sizes"]
+    assert [told.split()[0] for told in found] == ["grid", "block", "shapes", "sizes", "NKI"]
 
 
 def test_sizes_are_below_at_and_beyond_a_tile() -> None:

@@ -138,8 +138,7 @@ def test_what_a_tile_was_filled_with() -> None:
         f"nisa.tensor_tensor(dst=b, data1=b, data2=c, op=nl.add)\n{indent}{add}",
     )
     pair, positions = read(ADD, right, case(n=(100,)))
-    found = repaired(pair, positions.readings, [], starts=True)
+    found = repaired(pair, positions.readings, [])
     assert found is not None
     assert pair.nki_source.excerpt(found[0]) == "1.0"
     assert found[1] == "`0.0` in place of `1.0`"
-    assert repaired(pair, positions.readings, []) is None
