@@ -6,9 +6,15 @@ from typing import Final
 
 from migrate.rules import (
     api401,
+    api402,
+    api403,
+    api404,
     cuda501,
     cuda502,
     cuda503,
+    cuda504,
+    cuda505,
+    cuda506,
     hw201,
     hw202,
     hw203,
@@ -30,6 +36,7 @@ from migrate.rules import (
     num302,
     num303,
     num304,
+    num305,
 )
 from migrate.rules.rule import Rule
 
@@ -58,12 +65,19 @@ RULES: Final[tuple[Rule, ...]] = (
     num302.RULE,
     num303.RULE,
     num304.RULE,
+    num305.RULE,
     # API: it does not compile.
     api401.RULE,
+    api402.RULE,
+    api403.RULE,
+    api404.RULE,
     # CUDA: the reference itself is at fault.
     cuda501.RULE,
     cuda502.RULE,
     cuda503.RULE,
+    cuda504.RULE,
+    cuda505.RULE,
+    cuda506.RULE,
 )
 
 BY_ID: Final[dict[str, Rule]] = {rule.id: rule for rule in RULES}

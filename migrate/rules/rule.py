@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 REFERENCE = "reference:"
 """Prefix of the codes of what a run of the CUDA kernel shows to be wrong with that kernel."""
 
+MAYBE = ":maybe"
+"""End of the codes of problems at a place that the kernel may never come to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,9 +66,6 @@ def parted(evidence: Evidence, *whats: What) -> Iterator[Parted]:
     for what in whats:
         for reading, relation, mismatch in mismatches(evidence, what):
             total = next(t.size for t in reading.binding.outputs if t.name == mismatch.output)
-            where = (
-                f"{described(mismatch, total)} of {mismatch.output} at {at(relation.sizes.items())}"
-            )
             if mismatch.overwritten:
                 continue  # what was right and then overwritten is told by MAP109
             for difference in mismatch.differences:
@@ -77,6 +74,8 @@ def parted(evidence: Evidence, *whats: What) -> Iterator[Parted]:
                 span, others = _place(mismatch, difference, reading.nki)
                 if span is None:
                     continue
+                elements = described(_with_alike(mismatch, difference, relation), total)
+                where = f"{elements} of {mismatch.output} at {at(relation.sizes.items())}"
                 yield Parted(
                     reading,
                     relation,
@@ -91,6 +90,30 @@ def parted(evidence: Evidence, *whats: What) -> Iterator[Parted]:
                     _worded(difference.nki, difference, mismatch, relation),
                     where,
                 )
+
+
+def _with_alike(mismatch: Mismatch, difference: Difference, relation: Relation) -> Mismatch:
+    """The mismatch with the elements of all that differ as it does.
+
+    CUDA threads may write the elements of a row in several statements; the difference is one.
+    """
+    alike = [
+        other
+        for other in output_of(relation, mismatch).mismatches
+        if not other.overwritten
+        and any(
+            (d.what, d.nki_span) == (difference.what, difference.nki_span)
+            for d in other.differences
+        )
+    ]
+    if len(alike) < 2:
+        return mismatch
+    return replace(
+        mismatch,
+        elements=np.unique(np.concatenate([other.elements for other in alike])),
+        count=sum(other.count for other in alike),
+        sampled=any(other.sampled for other in alike),
+    )
 
 
 def _place(
