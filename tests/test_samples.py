@@ -93,4 +93,4 @@ def planted(folder: Path, fault: Fault, scratch: Path) -> tuple[Comparison, list
 
 
 def test_there_are_samples() -> None:
-    assert {named(path) for path in SAMPLES} >= {"vector_add", "matmul_tiled", "softmax_rows"}
+    assert len(SAMPLES) == 14
