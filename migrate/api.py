@@ -6,14 +6,16 @@ wrong with the input is a `SourceError`; what goes wrong inside a kernel is in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from migrate.budget import Budget
-from migrate.results import Comparison, IrDocument
+from migrate.results import Comparison, IrDocument, Side
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from migrate.pipeline.mapping import MapDocument
 
 RunMode: TypeAlias = Literal["auto", "never", "always"]
 
@@ -26,6 +28,9 @@ def compare(
     run: RunMode = "auto",
     budget: Budget | None = None,
     progress: Callable[[str], None] | None = None,
+    defines: Mapping[str, str] | None = None,
+    include: Sequence[str] = (),
+    nki_version: str | None = None,
 ) -> Comparison:
     """Compare a CUDA kernel with the NKI kernel that claims to be its migration.
 
@@ -33,13 +38,25 @@ def compare(
     instead.  `run` says whether both kernels are also run: `auto` makes the planned runs
     as far as the budget goes, `never` reads alone, `always` makes every run and raises
     where one is impossible.  `progress` is told in a few words what is being done; what it
-    raises ends the comparison.
+    raises ends the comparison.  `defines` are macros of the CUDA file and their text, `include`
+    folders: `#include` reads what lies in them, and nothing else.  `nki_version` (`0.3`) is
+    the one that the NKI kernel is for, whatever the case says; without either it is detected.
 
     Raises `SourceError` for input that cannot be read or leaves a choice open.
     """
     from migrate.pipeline.compare import compared
 
-    return compared(cuda, nki, case=case, run=run, budget=budget or Budget(), progress=progress)
+    return compared(
+        cuda,
+        nki,
+        case=case,
+        run=run,
+        budget=budget or Budget(),
+        progress=progress,
+        defines=defines,
+        include=include,
+        nki_version=nki_version,
+    )
 
 
 def compare_text(
@@ -63,14 +80,54 @@ def compare_text(
     return compared_text(cuda, nki, case=case, run=run, budget=budget or Budget())
 
 
-def lifted(file: str, kernel: str | None = None, *, case: str | None = None) -> IrDocument:
+def lifted(
+    file: str,
+    kernel: str | None = None,
+    *,
+    case: str | None = None,
+    side: Side | None = None,
+    defines: Mapping[str, str] | None = None,
+    include: Sequence[str] = (),
+    nki_version: str | None = None,
+) -> IrDocument:
     """What is understood of the kernels of a file (all of them, or the one named).
+
+    A Python file may have kernels of both sides, CUDA in strings and NKI: the name says which
+    is meant, else `side`, else the NKI ones are.  The others as for `compare`.
 
     Raises `SourceError` for input that cannot be read.
     """
     from migrate.pipeline.single import inspected
 
-    return inspected(file, kernel, case=case)
+    return inspected(
+        file,
+        kernel,
+        case=case,
+        side=side,
+        defines=defines,
+        include=include,
+        nki_version=nki_version,
+    )
+
+
+def mapped(
+    file: str,
+    kernel: str | None = None,
+    *,
+    case: str | None = None,
+    target: str = "trn2",
+    defines: Mapping[str, str] | None = None,
+    include: Sequence[str] = (),
+) -> MapDocument:
+    """How each construct of the CUDA kernels of a file (or of the one named) goes in NKI.
+
+    Advice with the numbers and limits of a target and the source of each, no code; `case`,
+    `defines` and `include` as for `compare`.  Raises `SourceError` for input that cannot be
+    read.
+    """
+    from migrate.pipeline.mapping import mapped as told
+
+    return told(file, kernel, case=case, target=target, defines=defines, include=include)
 
 
 def run_cuda(
@@ -82,16 +139,28 @@ def run_cuda(
     block: tuple[int, int, int],
     template: Mapping[str, object] | None = None,
     shared: int = 0,
+    defines: Mapping[str, str] | None = None,
+    include: Sequence[str] = (),
 ) -> dict[str, NDArray[Any]]:
     """Run a CUDA kernel: its pointer parameters after the launch, by name.
 
     `args` are arrays (device memory) and numbers by parameter name; `shared` is the
-    dynamic shared memory in bytes.  Raises `SourceError` for what does not fit or cannot
-    be run.
+    dynamic shared memory in bytes, `defines` and `include` as for `compare`.  Raises
+    `SourceError` for what does not fit or cannot be run.
     """
     from migrate.pipeline.single import cuda_run
 
-    return cuda_run(file, kernel, args, grid=grid, block=block, template=template, shared=shared)
+    return cuda_run(
+        file,
+        kernel,
+        args,
+        grid=grid,
+        block=block,
+        template=template,
+        shared=shared,
+        defines=defines,
+        include=include,
+    )
 
 
 def run_nki(

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from migrate.source import Span
+from migrate.source import Span, quoted
 from migrate.version import VERSION
 
 SCHEMA_VERSION: Final = "1"
@@ -88,6 +88,28 @@ class Tool(_Result, frozen=True, kw_only=True):
     facts: str
 
 
+class VersionReason(_Result, frozen=True, kw_only=True):
+    """A place that says which versions of NKI a kernel is for."""
+
+    message: str
+    span: Span
+
+
+class NkiVersions(_Result, frozen=True, kw_only=True):
+    """The versions of NKI that a kernel can run on, as its text says.
+
+    `lowest` and `highest` are `None` where no version fits or none can be told; `words` say
+    it all (`0.2.0 or later`).  `lower` and `upper` are what excludes the version below the
+    lowest and above the highest.
+    """
+
+    words: str
+    lowest: str | None = None
+    highest: str | None = None
+    lower: tuple[VersionReason, ...] = ()
+    upper: tuple[VersionReason, ...] = ()
+
+
 class Subject(_Result, frozen=True, kw_only=True):
     """A kernel under review: the file as the user named it, and the SHA-256 of its text."""
 
@@ -97,7 +119,9 @@ class Subject(_Result, frozen=True, kw_only=True):
     target: str | None = None
     """The NKI side's target (`trn1`, `trn2`, `trn3`)."""
     version: str | None = None
-    """The NKI version the kernel is written for."""
+    """The NKI version that the kernel is said to be for."""
+    versions: NkiVersions | None = None
+    """The versions that the NKI kernel can run on."""
 
 
 class Score(_Result, frozen=True, kw_only=True):
@@ -253,7 +277,7 @@ class Comparison(_Result, frozen=True, kw_only=True):
 
     def to_json(self, *, indent: int = 0) -> bytes:
         """UTF-8 JSON; equal results give equal bytes."""
-        return _encode(self, indent)
+        return encoded(self, indent=indent)
 
     @staticmethod
     def from_json(data: bytes | str) -> Comparison:
@@ -316,6 +340,8 @@ class LiftedKernel(_Result, frozen=True, kw_only=True):
     coverage: Share
     computes: str
     work_mapping: str
+    versions: NkiVersions | None = None
+    """Of an NKI kernel: the versions that it can run on."""
     parameters: tuple[Parameter, ...] = ()
     axes: tuple[AxisInfo, ...] = ()
     constructs: tuple[LiftedConstruct, ...] = ()
@@ -331,7 +357,7 @@ class IrDocument(_Result, frozen=True, kw_only=True):
 
     def to_json(self, *, indent: int = 0) -> bytes:
         """UTF-8 JSON; equal documents give equal bytes."""
-        return _encode(self, indent)
+        return encoded(self, indent=indent)
 
     @staticmethod
     def from_json(data: bytes | str) -> IrDocument:
@@ -342,8 +368,10 @@ class IrDocument(_Result, frozen=True, kw_only=True):
 def schemas() -> dict[str, dict[str, Any]]:
     """The JSON Schemas (2020-12) by file name, as checked in under `mappings/schema`."""
     return {
-        "comparison.schema.json": _schema(Comparison, "What migrate says about a pair of kernels"),
-        "ir.schema.json": _schema(IrDocument, "What migrate understood of a file's kernels"),
+        "comparison.schema.json": schema_of(
+            Comparison, "What migrate says about a pair of kernels"
+        ),
+        "ir.schema.json": schema_of(IrDocument, "What migrate understood of a file's kernels"),
     }
 
 
@@ -352,7 +380,8 @@ def schema() -> dict[str, Any]:
     return schemas()["comparison.schema.json"]
 
 
-def _schema(kind: type, title: str) -> dict[str, Any]:
+def schema_of(kind: type, title: str) -> dict[str, Any]:
+    """The JSON Schema of a struct."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
@@ -383,7 +412,29 @@ def _tidy(part: Any) -> Any:
             return part
 
 
-def _encode(result: _Result, indent: int) -> bytes:
+def encoded(value: object, *, indent: int = 0) -> bytes:
+    """A structure as UTF-8 JSON, in which no character acts on a terminal.
+
+    Half a surrogate pair, which UTF-8 has no bytes for, comes as its escape in the text.
+    """
     # "deterministic" sorts dictionaries and keeps the fields in the order of their types.
-    data = msgspec.json.encode(result, order="deterministic")
-    return msgspec.json.format(data, indent=indent) if indent else data
+    try:
+        data = msgspec.json.encode(value, order="deterministic")
+    except UnicodeEncodeError:
+        data = msgspec.json.encode(_whole(msgspec.to_builtins(value)), order="deterministic")
+    if indent:
+        data = msgspec.json.format(data, indent=indent)
+    return quoted(data)
+
+
+def _whole(value: Any) -> Any:
+    """Plain data without half surrogate pairs."""
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case dict():
+            return {_whole(key): _whole(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_whole(item) for item in value]
+        case _:
+            return value

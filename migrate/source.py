@@ -18,6 +18,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
@@ -27,6 +28,11 @@ MAX_BYTES = 4 * 1024 * 1024
 
 MAX_NAME = 1000
 """Characters of an identifier; names are shown, and in many places."""
+
+_ACTING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Categories of characters that may do something instead of being shown."""
+
+_UNUSUAL = re.compile(r"[^\n -~]")
 
 _BLOCK = 1024
 _CONTINUATION = bytes(range(0x80, 0xC0))
@@ -87,7 +93,7 @@ class SourceError(Exception):
 
     def __str__(self) -> str:
         place = str(self.where) if self.where is not None else self.file
-        return f"{neutral(place)}: {neutral(shortened(self.message))}"
+        return f"{neutral(shortened(place))}: {neutral(shortened(self.message))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +138,25 @@ class Source:
         """Where a line begins in `text`; its length past the last one."""
         return self._starts[number - 1] if number <= len(self._starts) else len(self.text)
 
-    def span(self, start_byte: int, end_byte: int) -> Span:
-        """The span of a UTF-8 byte range."""
-        first_line, first_column = self._position(start_byte)
-        last_line, last_column = self._position(end_byte)
+    def span(self, start_byte: int, end_byte: int, via: tuple[Frame, ...] = ()) -> Span:
+        """The span of a UTF-8 byte range, reached through `via`."""
+        starts = self._encoded_starts
+        first_line = last_line = bisect_right(starts, start_byte)
+        # Most spans are of one line.
+        if first_line < len(starts) and end_byte >= starts[first_line]:
+            last_line = bisect_right(starts, end_byte, first_line)
+        first_column = start_byte - starts[first_line - 1]
+        last_column = end_byte - starts[last_line - 1]
+        if self._counted:
+            first_column = self._code_points(first_line, first_column)
+            last_column = self._code_points(last_line, last_column)
         return Span(
             file=self.name,
             start_line=first_line,
-            start_column=first_column,
+            start_column=first_column + 1,
             end_line=last_line,
-            end_column=last_column,
+            end_column=last_column + 1,
+            via=via,
         )
 
     def span_of_lines(
@@ -174,10 +189,6 @@ class Source:
         start = self._starts[span.start_line - 1] + span.start_column - 1
         end = self._starts[span.end_line - 1] + span.end_column - 1
         return self.text[:start] + text + self.text[end:]
-
-    def _position(self, byte: int) -> tuple[int, int]:
-        line = bisect_right(self._encoded_starts, byte)
-        return line, self._code_points(line, byte - self._encoded_starts[line - 1]) + 1
 
     def _code_points(self, line: int, byte_column: int) -> int:
         if not self._counted:
@@ -224,17 +235,36 @@ def _source(data: bytes, name: str) -> Source:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise SourceError(f"line {line} is not UTF-8 text", file=name) from None
+        where = _place(data, error.start, name)
+        raise SourceError("is not UTF-8 text", file=name, where=where) from None
+    starts = _line_starts(data)
+    ascii_only = data.isascii()
     return Source(
         name=name,
         text=text,
         digest=hashlib.sha256(data).hexdigest(),
-        _starts=(0, *(found.end() for found in _LINE_END.finditer(text))),
-        _encoded_starts=(0, *(found.end() for found in _ENCODED_LINE_END.finditer(data))),
+        _starts=starts if ascii_only else (0, *(m.end() for m in _LINE_END.finditer(text))),
+        _encoded_starts=starts,
         _encoded=data,
-        _counted=() if data.isascii() else tuple(_counts(data)),
+        _counted=() if ascii_only else tuple(_counts(data)),
     )
+
+
+def _place(data: bytes, byte: int, name: str) -> Span:
+    """The position of a byte before which all is UTF-8."""
+    start = max((found.end() for found in _ENCODED_LINE_END.finditer(data[:byte])), default=0)
+    line = len(_ENCODED_LINE_END.findall(data[:byte])) + 1
+    column = _code_points(data[start:byte]) + 1
+    return Span(
+        file=name, start_line=line, start_column=column, end_line=line, end_column=column + 1
+    )
+
+
+def _line_starts(data: bytes) -> tuple[int, ...]:
+    # `splitlines` ends lines of bytes at \r, \n and \r\n, but those of text at more.
+    lines = data.splitlines(keepends=True)
+    starts = (0, *accumulate(map(len, lines)))
+    return starts if data.endswith((b"\n", b"\r")) else starts[:-1] or (0,)
 
 
 def _counts(data: bytes) -> Iterator[int]:
@@ -257,6 +287,22 @@ def shortened(text: str, most: int = 400) -> str:
     return f"{text[:half]} … {text[-half:]}"
 
 
+def quoted(data: bytes) -> bytes:
+    """JSON of the same meaning in which what could act on a terminal is an escape."""
+    if data.isascii() and b"\x7f" not in data:
+        return data
+    return _UNUSUAL.sub(_json_escape, data.decode()).encode()
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    character = found.group()
+    if unicodedata.category(character) not in _ACTING:
+        return character
+    # One escape for each unit of UTF-16.
+    units = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
 def neutral(text: str, *, keep_newlines: bool = False) -> str:
     """Reviewed text made harmless for a terminal: what could act is shown as an escape.
 
@@ -269,7 +315,7 @@ def neutral(text: str, *, keep_newlines: bool = False) -> str:
     for character in text:
         if character == "\t" or (keep_newlines and character == "\n"):
             out.append(character)
-        elif unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}:
+        elif unicodedata.category(character) in _ACTING:
             code = ord(character)
             out.append(f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
         else:

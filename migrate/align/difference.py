@@ -81,8 +81,11 @@ def _differences(
     cuda_here = _span(cuda) or cuda_at
     nki_here = _span(nki) or nki_at
 
+    # A number that is missing beside a value is missing where the value is used.
+    used_at = nki_at if nki_at is not None and _scaled(nki, cuda) else nki_here
+
     def found(what: What) -> Difference:
-        return Difference(what, cuda, nki, cuda_here, nki_here)
+        return Difference(what, cuda, nki, cuda_here, used_at if what == "operator" else nki_here)
 
     turned = _turned(cuda, nki)
     if turned is not None:
@@ -132,6 +135,13 @@ def _inside(nki: Form, found: Iterator[Difference]) -> Iterator[Difference]:
         yield replace(difference, within=within)
 
 
+def _scaled(inner: Form, outer: Form) -> bool:
+    """Whether a form is another one with a number, as a factor or added."""
+    if not isinstance(outer, Combine) or Part(inner) not in outer.parts:
+        return False
+    return all(part == Part(inner) or isinstance(part.form, Number) for part in outer.parts)
+
+
 def _turned(cuda: Form, nki: Form) -> tuple[Form, Form] | None:
     """Both without their sign, where one alone is negated and they are alike otherwise."""
     minus = [_negated(form) for form in (cuda, nki)]
@@ -165,8 +175,10 @@ def _parts(
         if flipped is not None and flipped.power == -part.power:
             right.remove(flipped)
             left.remove(part)
-            # A sign is lost where the operand is made, a division where it is combined.
-            at = nki_here if cuda.operator == "multiply" else _span(flipped.form) or nki_here
+            # A sign is lost where the operand is made, and so is the inverse of a root, which is
+            # an instruction of its own; a division is lost where it is combined.
+            made = cuda.operator != "multiply" or _is_root(flipped.form)
+            at = (_span(flipped.form) if made else None) or nki_here
             given, taken = _alone(cuda, [part]), _alone(nki, [flipped])
             yield Difference("sign", given, taken, cuda_here, at)
     while left and right:
@@ -189,10 +201,17 @@ def _parts(
         if part.form == other.form or part.power != other.power:
             given, taken = _alone(cuda, [part]), _alone(nki, [other])
             yield Difference("operand", given, taken, cuda_here, nki_here)
+        elif (part.count == 1) != (other.count == 1):
+            given, taken = _alone(cuda, [part]), _alone(nki, [other])
+            yield from _differences(given, taken, cuda_here, nki_here)
         else:
             yield from _differences(part.form, other.form, cuda_here, nki_here)
     if left or right:
         yield Difference("operand", _alone(cuda, left), _alone(nki, right), cuda_here, nki_here)
+
+
+def _is_root(form: Form) -> bool:
+    return isinstance(form, Apply) and form.operator == "sqrt"
 
 
 def _remaining(given: tuple[Part, ...], taken: tuple[Part, ...]) -> tuple[list[Part], list[Part]]:

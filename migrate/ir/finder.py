@@ -44,6 +44,7 @@ class Finder:
         self.scene = scene
         self.drafts: list[Draft] = []
         self.draft_of: dict[int, int] = {}
+        self.scattered = {op.into.buffer for op in scene.ops if isinstance(op, Scatter | AsyncCopy)}
 
     def add(
         self,
@@ -264,13 +265,19 @@ class Finder:
                     pass
                 case Reduce() | Contract() if user.initial == value:
                     pass
-                case Store(into=into) if not self.scene.outside(into):
+                case Store(into=into) if not self.scene.outside(into) and self.started(into.buffer):
                     pass
                 case Select() if number is not None and self.drafts[number].kind == "reduction":
                     pass
                 case _:
                     return False
         return True
+
+    def started(self, buffer: str) -> bool:
+        """Whether a buffer on chip comes to hold more than the numbers it is filled with."""
+        stores = self.scene.writes_of.get(buffer, ())
+        made = [self.scene.through_casts(store.value) for store in stores]
+        return buffer in self.scattered or not all(isinstance(op, Fill) for op in made)
 
 
 class _Sets:

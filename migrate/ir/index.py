@@ -520,10 +520,11 @@ def _atom_bounds(atom: Atom, ranges: Mapping[str, Range]) -> Range:
 
 
 def _floor_bounds(top: Range, bottom: Range) -> Range:
-    if bottom[0] is None or bottom[0] <= 0:
+    if bottom[0] is None or bottom[0] < 0 or bottom[1] == 0:
         return None, None
     low, high = top
-    smallest, largest = bottom[0], bottom[1]
+    # A quotient by zero has no value, so that nothing is said of it.
+    smallest, largest = max(bottom[0], 1), bottom[1]
 
     def edge(value: int | None, *, lower: bool) -> int | None:
         if value is None:

@@ -312,7 +312,8 @@ def _inverse(residues: Ids, prime: np.uint64) -> Ids:
 def ratio(number: float) -> Fraction:
     """The simplest fraction that float32 rounds to the number: 0.1 is 1/10, 0.33333334 is 1/3.
 
-    Whole numbers, and those that float32 does not hold, are themselves.
+    Of fractions about as simple a decimal one: 0.9999 is 9999/10000, not 9996/9997.  Whole
+    numbers, and those that float32 does not hold, are themselves.
     """
     if number == round(number) or float(np.float32(number)) != number:
         return Fraction(number)
@@ -322,6 +323,9 @@ def ratio(number: float) -> Fraction:
         for end in (0.0, np.inf)
     )
     found = _simplest(below, above)
+    decimal = Fraction(str(size))
+    if below < decimal < above and decimal.denominator <= 2 * found.denominator:
+        found = decimal
     return found if number > 0 else -found
 
 

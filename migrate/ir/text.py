@@ -56,8 +56,19 @@ def render(kernel: Kernel, *, spans: bool = False) -> str:
 
 
 def render_op(op: Op) -> str:
-    """One op on one line, without what is inside it."""
-    return _head(op)
+    """One op on one line, with what it carries or merges, without what is inside it."""
+    return "; ".join((_head(op), *_passed_on(op)))
+
+
+def _passed_on(op: Op) -> list[str]:
+    """What a region hands from round to round, or from its branches to what follows."""
+    match op:
+        case Fold(state=state):
+            return [f"carry {s.inner} = {s.initial} then {s.next} -> {s.result}" for s in state]
+        case Guard(merges=merges):
+            return [f"merge {m.result} = {m.then} else {m.otherwise}" for m in merges]
+        case _:
+            return []
 
 
 def _buffer(buffer: Buffer) -> str:
@@ -73,25 +84,15 @@ def _block(block: Block, depth: int, lines: list[str], spans: bool) -> None:
         match op:
             case Parallel(body=body) | Reduce(body=body) | Contract(body=body):
                 _block(body, depth + 1, lines, spans)
-            case Fold(state=state, body=body):
-                for carried in state:
-                    lines.append(
-                        "  "
-                        * (depth + 1)
-                        + f"carry {carried.inner} = {carried.initial} then {carried.next}"
-                        f" -> {carried.result}"
-                    )
+            case Fold(body=body):
+                lines += ["  " * (depth + 1) + line for line in _passed_on(op)]
                 _block(body, depth + 1, lines, spans)
-            case Guard(body=body, otherwise=otherwise, merges=merges):
+            case Guard(body=body, otherwise=otherwise):
                 _block(body, depth + 1, lines, spans)
                 if otherwise:
                     lines.append("  " * depth + "else")
                     _block(otherwise, depth + 1, lines, spans)
-                for merge in merges:
-                    lines.append(
-                        "  " * (depth + 1)
-                        + f"merge {merge.result} = {merge.then} else {merge.otherwise}"
-                    )
+                lines += ["  " * (depth + 1) + line for line in _passed_on(op)]
 
 
 def _head(op: Op) -> str:

@@ -83,6 +83,8 @@ class Bounded:
         lost = abs(float(value) - float(scalar)) if computed else 0.0
         if not 0.0 < lost < np.inf:
             return BoundedValue(dtype, filled, whole=whole_sizes(filled))
+        # The real value, as everywhere in this domain; that the format is off is the error.
+        filled = np.full(tuple(shape), np.float64(value))
         reach = np.full(filled.shape, lost)
         none = np.zeros(filled.shape)
         return BoundedValue(

@@ -18,6 +18,10 @@ def _kernel(kernel: LiftedKernel, side: str) -> Iterator[str]:
     yield f"{neutral(str(kernel.span))}: {side} kernel {neutral(kernel.name)}"
     yield f"  computes      {neutral(kernel.computes)}"
     yield f"  work mapping  {neutral(kernel.work_mapping)}"
+    if kernel.versions is not None:
+        yield f"  NKI versions  {kernel.versions.words}"
+        for reason in (*kernel.versions.lower, *kernel.versions.upper):
+            yield f"    line {reason.span.start_line:<7} {neutral(reason.message)}"
     yield f"  understood    {kernel.coverage:.0%} of the statements"
     if kernel.parameters:
         yield "  parameters"

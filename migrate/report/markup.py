@@ -32,13 +32,7 @@ def plain(text: str) -> str:
 
 def code(text: str) -> str:
     """Reviewed text as a code span, outside of tables."""
-    flat = line(text)
-    if not flat:
-        return ""
-    fence = "`" * (_longest(flat) + 1)
-    # A blank on both sides is taken away again; a backtick at an end needs them.
-    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
-    return f"{fence}{pad}{flat}{pad}{fence}"
+    return _span(line(text))
 
 
 def cell(text: str) -> str:
@@ -47,7 +41,7 @@ def cell(text: str) -> str:
     A bar ends a cell even within code, and how a backslash before it is read depends on
     the reader: bars stand between the spans.
     """
-    return r"\|".join(code(part) for part in line(text).split("|"))
+    return r"\|".join(_span(part) for part in line(text).split("|"))
 
 
 def block(text: str, language: str) -> str:
@@ -55,6 +49,17 @@ def block(text: str, language: str) -> str:
     kept = neutral(text, keep_newlines=True)
     fence = "`" * max(3, _longest(kept) + 1)
     return f"{fence}{language}\n{kept}\n{fence}"
+
+
+def _span(flat: str) -> str:
+    """A line, or a part of one with its blanks, as a code span."""
+    if not flat.strip():
+        return flat
+    fence = "`" * (_longest(flat) + 1)
+    # A blank on both sides is taken away again; a backtick at an end needs them.
+    ends = {flat[0], flat[-1]}
+    pad = " " if "`" in ends or ends == {" "} else ""
+    return f"{fence}{pad}{flat}{pad}{fence}"
 
 
 def _escaped(text: str) -> str:

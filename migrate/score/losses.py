@@ -6,7 +6,15 @@ from typing import Final
 
 import msgspec
 
-from migrate.results import SCHEMA_VERSION, Comparison, Construct, Finding, Score, Verdict
+from migrate.results import (
+    SCHEMA_VERSION,
+    Comparison,
+    Construct,
+    Finding,
+    Score,
+    Verdict,
+    encoded,
+)
 from migrate.score.fidelity import Capped, caps
 
 _ALL: Final = 100.0
@@ -43,8 +51,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self, *, indent: int = 0) -> bytes:
         """UTF-8 JSON; equal accounts give equal bytes."""
-        data = msgspec.json.encode(self, order="deterministic")
-        return msgspec.json.format(data, indent=indent) if indent else data
+        return encoded(self, indent=indent)
 
 
 def account(result: Comparison) -> Account:

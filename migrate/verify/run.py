@@ -86,9 +86,18 @@ _RACES = frozenset({"conflicting-stores"})
 """What leaves the result to the order in which threads happen to run."""
 
 _SPOILING = frozenset(
-    {"uninitialised", "division-by-zero", "divergent-barrier", "inactive-shuffle-source"}
+    {
+        "uninitialised",
+        "division-by-zero",
+        "divergent-barrier",
+        "inactive-shuffle-source",
+        "assertion",
+    }
 )
 """What can have made the result undefined.  A result that agrees all the same did not need it."""
+
+_TOLD = frozenset({"shared-race", "excluded-lane", "divergent-barrier", "inactive-shuffle-source"})
+"""What CUDA leaves undefined although this run, in its fixed order, came out well."""
 
 
 def run(pair: Pair, launch: Launch, binding: Binding, inputs: Inputs, budget: Budget) -> Ran:
@@ -131,6 +140,7 @@ def run(pair: Pair, launch: Launch, binding: Binding, inputs: Inputs, budget: Bu
     return Ran(
         outcome(status, None, results),
         inputs=arrays,
+        faults=tuple(event for event in reference.events if event.kind in _TOLD),
         cuda={
             t.cuda: _bounded(reference.outputs[t.cuda], t.cuda_dtype)
             for t in binding.tensors
@@ -244,6 +254,9 @@ def _judged(
     found = _bounded(reference.outputs[tensor.cuda], tensor.cuda_dtype)
     expected = mapped(found, lambda part: part.reshape(tensor.shape))
     values = np.asarray(values)
+    if values.dtype != tensor.nki_dtype.numpy:
+        # Of another format than the case states: its numbers are held against the reference.
+        values = values.astype(tensor.nki_dtype.numpy)
     alone = _left_alone(tensor, binding, reference, actual)
     if alone is not None:
         # Nothing was asked for there, and nothing was given.

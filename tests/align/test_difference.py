@@ -121,6 +121,20 @@ def test_places_are_those_of_the_nearest_operator() -> None:
     assert "nl.maximum" in text[difference.nki_span.start_line - 1]
 
 
+def test_a_missing_number_is_missing_where_the_value_is_used() -> None:
+    compute = "\n".join((binary("add"), "nisa.activation(dst=a, op=nl.exp, data=a)"))
+    (difference,) = parted("expf(2.0f * (x[i] + y[i]))", compute)
+    assert difference.nki_span is not None
+    assert "nl.exp" in tiles(compute).splitlines()[difference.nki_span.start_line - 1]
+
+
+def test_a_missing_function_is_missing_where_the_value_is_made() -> None:
+    compute = "\n".join((binary("add"), binary("multiply", "a", "b")))
+    (difference,) = parted("expf(x[i] + y[i]) * y[i]", compute)
+    assert difference.nki_span is not None
+    assert "nl.add" in tiles(compute).splitlines()[difference.nki_span.start_line - 1]
+
+
 def test_what_is_the_same_has_no_difference() -> None:
     relation = related("x[i] + y[i]", binary("add", "b", "a"))
     assert outputs(relation)["out"].mismatches == ()

@@ -79,7 +79,7 @@ def test_an_opaque_instruction_in_nki_decides_nothing(left: str) -> None:
 
 
 def test_what_a_statement_that_is_not_understood_assigns_is_not_known_after_it() -> None:
-    left = cuda('float s = x[i]; asm("neg.f32 %0, %1;" : "=f"(s) : "f"(s)); out[i] = s;')
+    left = cuda('float s = x[i]; asm("unheard.of %0, %1;" : "=f"(s) : "f"(s)); out[i] = s;')
     copied = tiles("nisa.tensor_copy(dst=a, src=a)")
     assert statuses(left, copied) == ["unknown", "unknown"]
 

@@ -404,7 +404,7 @@ def test_a_reduction_over_the_threads_of_a_block_is_one():
     made = block_sum()
     found = constructs(made)
     total = one(found, "reduction")
-    assert total.attribute("scope") == "sequential+warp"
+    assert total.attribute("scope") == "sequential+warp+block"
     assert [s.start_line for s, _ in total.parts] == [8, 9, 12, 13]
     assert [word for _, word in total.parts] == ["add over 5", "add", "select", "add"]
     assert [c.numbers for c in find(found, "initial-value")] == [(0.0,), (0.0,)]
@@ -412,7 +412,7 @@ def test_a_reduction_over_the_threads_of_a_block_is_one():
     assert one(found, "elementwise").operators == ("exp",)
     # Who reads shared memory is no question of the tensor's edge.
     assert one(found, "mask").attribute("on") == "onchip"
-    assert (computes(made), work_mapping(made)) == ("row/full reduce", "block per row")
+    assert (computes(made), work_mapping(made)) == ("row/full reduce", "single block")
 
 
 def test_an_exchange_by_another_operator_is_another_reduction():
@@ -564,7 +564,7 @@ NOT_READ = indexed(
     ("made", "kind", "summary", "label"),
     [
         (GATHER, "gather", "gather x", "gather/scatter/index"),
-        (SCATTER, "scatter", "add into out", "histogram/atomic"),
+        (SCATTER, "scatter", "add into out", "gather/scatter/index"),
         (SCAN, "scan", "add along t", "scan/prefix"),
         (RANDOM, "random", "uniform", "RNG"),
         (NOT_READ, "opaque", "inline assembly", "other"),
@@ -629,9 +629,9 @@ def test_a_long_unrolled_kernel_is_read_once_through():
 
 def strided():
     n = Index.size("n")
-    grid, block = axis("b", ceil_div(n, 512), AxisKind.GRID), axis("t", 64, AxisKind.BLOCK)
-    steps = axis("k", 8, AxisKind.PARALLEL)
-    at_ = ax("b") * 512 + ax("k") * 64 + ax("t")
+    grid, block = axis("b", 4, AxisKind.GRID), axis("t", 64, AxisKind.BLOCK)
+    steps = axis("k", ceil_div(n, 256), AxisKind.PARALLEL)
+    at_ = ax("k") * 256 + ax("b") * 64 + ax("t")
     body = (
         Load(v("a"), Version("x", 0), (at_,), span(7), less(at_, n)),
         Map(v("c"), "exp", (v("a"),), span(8)),
@@ -717,7 +717,7 @@ def transposed():
 
 def unread():
     made = cuda({"out": ("add", "x", "y")})
-    return kernel(made.buffers, made.body, last=2, coverage=0.3)
+    return kernel(made.buffers, made.body, last=2, coverage=0.1)
 
 
 MAP = cuda({"out": ("add", "x", "y")})
@@ -730,10 +730,10 @@ MAP = cuda({"out": ("add", "x", "y")})
         (nki({"out": ("add", "x", "y")}, 84), "elementwise", "block tile 1-D"),
         (nki({"out": ("add", "x", "y")}, 6), "elementwise", "single block"),
         (strided(), "elementwise", "grid-stride loop"),
-        (unrolled(), "elementwise", "single block"),
+        (unrolled(), "elementwise", "thread per element, 1-D"),
         (reduction_nki(6, 5), "row/full reduce", "single block"),
         (softmax(), "softmax/norm", "block per row"),
-        (stencil(), "conv/pool/stencil", "single block"),
+        (stencil(), "conv/pool/stencil", "thread per element, 1-D"),
         (transposed(), "transpose/permute", "thread per element, 1-D"),
         (unread(), "other", "other"),
     ],

@@ -339,6 +339,11 @@ def test_a_number_is_the_simple_fraction_it_was_rounded_from(numerator, denomina
     assert ratio(-number) == -ratio(number)
 
 
+@pytest.mark.parametrize("decimal", ["0.99999", "0.9999", "0.999", "1.00001", "0.1", "0.00001"])
+def test_a_decimal_is_taken_where_a_fraction_is_hardly_simpler(decimal):
+    assert ratio(float(np.float32(decimal))) == Fraction(decimal)
+
+
 @given(st.floats(width=32, min_value=2.0**-100, max_value=2.0**20))
 def test_the_fraction_rounds_to_the_number(number):
     size, found = np.float32(number), ratio(number)

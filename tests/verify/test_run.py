@@ -170,6 +170,38 @@ def test_a_result_of_another_shape_fails(shape: str) -> None:
 # -- what cannot be run, or not judged --------------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32"])
+def test_a_result_in_another_format_is_judged_by_its_numbers(dtype: str) -> None:
+    right = ADD_NKI.replace("(n,), dtype=x.dtype", f"(n,), dtype=nl.{dtype}")
+    whole = ran(ADD, right, inputs=WHOLE)
+    assert (whole.run.status, whole.run.reason) == ("pass", None)
+    done = ran(ADD, right)
+    (out,) = done.run.outputs
+    assert done.run.reason is None
+    assert out.elements == 100
+    assert out.max_abs is not None
+    assert out.max_abs > 1e-5
+    assert done.run.status == ("fail" if dtype == "int32" else "pass")
+
+
+def test_a_stated_number_is_meant_as_it_is_stated() -> None:
+    # 1.0f - 0.9f is 0.10000002 and 1.0 - 0.9 rounds to 0.1: both stand for a tenth.
+    left = cuda("out[i] = a * x[i] + (1.0f - a) * y[i];", f"{XY}, float a")
+    right = tiles(
+        """
+        nisa.tensor_scalar(dst=b, data=b, op0=nl.multiply, operand0=1.0 - a_)
+        nisa.scalar_tensor_tensor(
+            dst=a, data=a, op0=nl.multiply, operand0=a_, op1=nl.add, operand1=b
+        )
+        """,
+        parameters="x, y, a_",
+    )
+    scalar = '[[scalar]]\nname = "a"\nvalue = 0.9\ndtype = "float32"\ncuda = "a"\nnki = "a_"\n'
+    stated = case(tensor("x"), tensor("y"), tensor("out", role="out"), scalar)
+    assert ran(left, right, stated).run.status == "pass"
+    assert ran(left, right.replace("1.0 - a_", "1.000001 - a_"), stated).run.status == "fail"
+
+
 def test_what_is_not_understood_is_not_run() -> None:
     done = ran(ADD, tiles("nisa.not_an_instruction(dst=a)"))
     assert done.run.status == "not-run"
