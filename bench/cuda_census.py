@@ -197,8 +197,11 @@ a reader said of them, are in `bench/data/cuda_census.tsv`, the reasons below in
 `bench/data/cuda_census_reasons.tsv`.
 
 * *Computes* and *mapping* are the labels of `migrate.ir.census`. They rest on constructs and
-  index expressions, never on names, so that what only a name, a comment or the host code tells
-  is not found.
+  index expressions, never on names of kernels or variables, so that what only such a name, a
+  comment or the host code tells is not found. Where a kernel is only partly lifted, its typed
+  text adds how numbers of blocks and threads enter a sum, what loops stand around, and which
+  parts of the device libraries it asks for (`migrate.cuda.lifting.evidence`). The rules were
+  made with these kernels in view: other kernels may agree less often.
 * A kernel is *lifted* where nothing in its IR is opaque and the evaluated IR gives what an
   execution of the kernel gave, within the error bounds of the execution. Launch, sizes and
   template arguments are those of the launch in the repository, else tried

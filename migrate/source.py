@@ -194,6 +194,9 @@ class Source:
         if not self._counted:
             return byte_column
         start = self._encoded_starts[line - 1]
+        if byte_column <= _BLOCK:
+            part = self._encoded[start : start + byte_column]
+            return byte_column if part.isascii() else _code_points(part)
         return self._before(start + byte_column) - self._before(start)
 
     def _before(self, byte: int) -> int:

@@ -7,6 +7,7 @@ that the kernels compute the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -16,7 +17,8 @@ from migrate.align.binding import Binding, BoundTensor
 from migrate.align.overflow import WIDE, Overflow, Watched
 from migrate.budget import Meter
 from migrate.ir.evaluate import evaluate
-from migrate.ir.nodes import Kernel
+from migrate.ir.nodes import Fill, Kernel, Map, walk
+from migrate.ir.nodes import Value as Operand
 from migrate.ir.normal import Tensor
 from migrate.ir.reals import Reals
 from migrate.results import Inputs, Value, Witness, value
@@ -25,6 +27,17 @@ Make: TypeAlias = "Callable[[Binding, Inputs], Mapping[str, NDArray[np.generic]]
 
 FAMILIES: Final = ("normal", "uniform", "int")
 """Input families tried, in order."""
+
+MAX_THRESHOLDS: Final = 4
+"""Numbers that are compared with, around which inputs are drawn."""
+
+_REACH: Final = 1e7
+"""A larger number that a maximum or minimum is taken with stands for infinity."""
+
+_COMPARING: Final = frozenset(
+    {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+)
+_LIMITING: Final = frozenset({"maximum", "minimum", "maximum_number", "minimum_number"})
 
 _SAME: Final = 1e-6
 """Relative difference below which two float64 evaluations count as equal."""
@@ -49,7 +62,7 @@ def witnesses(
     """An element of each output, of those given, on which float64 evaluation differs."""
     found: dict[str, Witness] = {}
     wanted = {name for name, elements in differing.items() if elements.size}
-    for family in FAMILIES:
+    for family in (*FAMILIES, *_around_thresholds(sides, binding)):
         inputs = Inputs(family=family, seed=0)
         arrays = make(binding, inputs)
         results = [_evaluated(*side, arrays, meter) for side in sides]
@@ -66,6 +79,35 @@ def witnesses(
         if wanted <= found.keys():
             break
     return found
+
+
+def _around_thresholds(sides: Sides, binding: Binding) -> tuple[str, ...]:
+    """Families that reach the numbers which either kernel compares with, or clamps at.
+
+    Usual inputs never come near a clamp at 1000: without these, it would seem not to matter.
+    """
+    inputs = [tensor for tensor in binding.tensors if tensor.is_input]
+    if any(not tensor.cuda_dtype.is_float for tensor in inputs):
+        return ()  # integers may be positions, which must not be drawn so
+    found: set[int] = set()
+    for kernel, _, _ in sides:
+        numbers: dict[Operand, float] = {}
+        for op in walk(kernel.body):
+            match op:
+                case Fill(result=result, number=number):
+                    numbers[result] = float(number)
+                case Map(operator=operator, args=args) if operator in _COMPARING | _LIMITING:
+                    for arg in args:
+                        size = abs(numbers.get(arg, 0.0))
+                        most = _REACH if operator in _LIMITING else _WHOLE
+                        if 2.0 < size < most:
+                            found.add(ceil(size))
+    largest = sorted(found)[-MAX_THRESHOLDS:]
+    return tuple(f"int({-2 * size}, {2 * size + 1})" for size in largest)
+
+
+_WHOLE = 2.0**53
+"""Below it float64 has all whole numbers."""
 
 
 def _witness(

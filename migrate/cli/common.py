@@ -20,6 +20,8 @@ EPILOG_EXITS: Final = (
     "exit codes: 0 fine, 1 not faithful or a finding, 2 usage or unreadable input, 3 undetermined"
 )
 
+EXITS_ALONE: Final = "exit codes: 0 fine, 2 usage or unreadable input, 3 nothing was understood"
+"""Of a verb that looks at one kernel."""
 
 QUIET_SECONDS: Final = 1.0
 """What takes no longer shows no progress."""
@@ -28,8 +30,10 @@ QUIET_SECONDS: Final = 1.0
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one sentence."""
 
-    def __init__(self, verb: str, summary: str, examples: Sequence[str]) -> None:
-        lines = ["examples:", *(f"  {example}" for example in examples), "", EPILOG_EXITS]
+    def __init__(
+        self, verb: str, summary: str, examples: Sequence[str], exits: str = EPILOG_EXITS
+    ) -> None:
+        lines = ["examples:", *(f"  {example}" for example in examples), "", exits]
         super().__init__(
             prog=f"migrate {verb}",
             description=summary[0].upper() + summary[1:] + ".",

@@ -23,6 +23,7 @@ def run(arguments: list[str]) -> int:
             "migrate explain 0.3.0",
             "migrate explain trn2 --format json",
         ],
+        "exit codes: 0 fine, 1 nothing is called so, or several things are, 2 usage",
     )
     parser.add_argument(
         "id",

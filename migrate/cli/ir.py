@@ -6,6 +6,7 @@ import sys
 
 from migrate.cli import OK, UNDETERMINED, VERBS
 from migrate.cli.common import (
+    EXITS_ALONE,
     Parser,
     add_nki_version,
     add_preprocessing,
@@ -27,6 +28,7 @@ def run(arguments: list[str]) -> int:
             "migrate ir kernel.py --case case.toml",
             "migrate ir extension.py --side cuda",
         ],
+        EXITS_ALONE,
     )
     parser.add_argument("file", metavar="FILE", help="a CUDA or Python file, or file::kernel")
     parser.add_argument(

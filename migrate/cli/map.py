@@ -5,7 +5,15 @@ from __future__ import annotations
 import sys
 
 from migrate.cli import OK, UNDETERMINED, VERBS
-from migrate.cli.common import Parser, add_preprocessing, defines, emit, is_case, reference
+from migrate.cli.common import (
+    EXITS_ALONE,
+    Parser,
+    add_preprocessing,
+    defines,
+    emit,
+    is_case,
+    reference,
+)
 
 
 def run(arguments: list[str]) -> int:
@@ -19,6 +27,7 @@ def run(arguments: list[str]) -> int:
             "migrate map kernel.cu --format md -o advice.md",
             "migrate map kernel.cu -D TILE=32 -I include --format json",
         ],
+        EXITS_ALONE,
     )
     parser.add_argument(
         "file", metavar="FILE", help="a CUDA file, a Python file with CUDA in strings, file::kernel"

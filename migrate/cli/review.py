@@ -31,6 +31,7 @@ def run(arguments: list[str]) -> int:
             "migrate review kernel.cu::softmax kernel.py::softmax --case case.toml",
             "migrate review case.toml --run never",
         ],
+        "exit codes: 0 the review was left, 2 no terminal, usage or unreadable input",
     )
     add_subjects(parser)
     parser.add_argument(

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_INPUT_BYTES: Final = 1024**3
 
+_SHORT: Final = {"define": "-D", "include": "-I"}
+
 
 def run(arguments: list[str]) -> int:
     """Exit 0 when the kernel ran to its end."""
@@ -41,6 +43,7 @@ def run(arguments: list[str]) -> int:
             "migrate run kernel.cu --inputs in.npz --arg n=1000 --grid 4 --block 256 -o out.npz",
             "migrate run cupy_code.py::scale --inputs in.npz --grid 4 --block 256 -o out.npz",
         ],
+        "exit codes: 0 the kernel ran to its end, 2 usage, unreadable input, or it cannot be run",
     )
     parser.add_argument("file", metavar="FILE", help="a CUDA or Python file, or file::kernel")
     parser.add_argument(
@@ -116,6 +119,9 @@ def run(arguments: list[str]) -> int:
             include=options.include,
         )
     else:
+        for option in ("grid", "block", "shared", "template", "define", "include"):
+            if getattr(options, option):
+                parser.error(f"{_SHORT.get(option, '--' + option)} is for CUDA kernels")
         from migrate.api import run_nki
 
         results = run_nki(file, kernel, values, target=options.target)
@@ -128,9 +134,14 @@ def _side(parser: Parser, file: str, options: argparse.Namespace) -> Literal["cu
     suffix = Path(file).suffix
     if suffix not in (*CUDA_ENDINGS, ".py"):
         parser.error(f"'{file}' is neither .cu nor .py")
-    if suffix != ".py" or options.side == "cuda" or options.grid or options.block:
+    if suffix != ".py":
+        if options.side == "nki":
+            parser.error(f"'{file}' has no NKI kernel, which stands in a .py")
         return "cuda"
-    return "nki"
+    if options.side is not None:
+        side: Literal["cuda", "nki"] = options.side
+        return side
+    return "cuda" if options.grid or options.block else "nki"
 
 
 def npz(arrays: Mapping[str, Any]) -> bytes:

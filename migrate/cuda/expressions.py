@@ -106,7 +106,10 @@ def _field(node: Node, name: str, scope: Scope) -> Expression:
 
 def _operator(node: Node, scope: Scope) -> str:
     child = node.child_by_field_name("operator")
-    text = scope.text(child) if child is not None else ""
+    if child is None:
+        return ""
+    # The syntax of a token that has no name is its text.
+    text = scope.text(child) if child.is_named else child.type
     return _WORDS.get(text, text)
 
 

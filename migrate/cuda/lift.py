@@ -26,11 +26,14 @@ from migrate.ir.nodes import (
     Kernel,
     Load,
     Op,
+    Opaque,
     Output,
     Parallel,
     Role,
     Space,
     Statements,
+    Told,
+    walk,
 )
 from migrate.ir.predicate import less
 from migrate.source import SourceError, Span
@@ -65,6 +68,8 @@ def lift(
     launch = _Launch(kernel, grid, block)
     lifter = launch.lifter(meter, shared_bytes)
     lifter.addressed, lifter.body = addressed(kernel.body), kernel.body
+    # An axis is never called as a size is, whatever the kernel calls its counters.
+    lifter.loop_names.update(dict.fromkeys(_size_names(kernel, launch, sizes, lengths or {}), 1))
     prologue = _parameters(kernel, lifter, sizes, lengths or {})
     try:
         lifter.sequence(kernel.body.body)
@@ -75,6 +80,7 @@ def lift(
     body: tuple[Op, ...] = (Parallel(axes, inner, kernel.span),) if axes else inner
     buffers, outputs = _buffers(lifter)
     symbols = _symbols(body, buffers, launch, sizes, lengths or {})
+    coverage = _coverage(kernel, lifter)
     return Kernel(
         name=kernel.name,
         side="cuda",
@@ -83,8 +89,21 @@ def lift(
         buffers=buffers,
         body=body,
         outputs=outputs,
-        statements=_coverage(kernel, lifter),
+        statements=coverage,
+        told=_told(kernel, body) if coverage.opaque else Told(),
     )
+
+
+def _size_names(
+    kernel: ast.Function,
+    launch: _Launch,
+    sizes: Mapping[str, Index | int],
+    lengths: Mapping[str, Index | int],
+) -> set[str]:
+    given = (*sizes.values(), *lengths.values(), *launch.dimensions.values())
+    symbols = (symbol for index in given for symbol in Index.of(index).symbols())
+    names = {symbol.name for symbol in symbols if symbol.kind == "size"}
+    return names | {parameter.name for parameter in kernel.parameters}
 
 
 class _Launch:
@@ -300,6 +319,12 @@ def _indices(body: tuple[Op, ...]) -> list[Index]:
             case Position(index=index):
                 found.append(index)
     return found
+
+
+def _told(kernel: ast.Function, body: tuple[Op, ...]) -> Told:
+    from migrate.cuda.lifting.evidence import evidence
+
+    return evidence(kernel, (op.reason for op in walk(body) if isinstance(op, Opaque)))
 
 
 def _coverage(kernel: ast.Function, lifter: Lifter) -> Statements:

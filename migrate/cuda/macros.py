@@ -181,7 +181,7 @@ def _hide(
 ) -> list[Token]:
     """Forbid that macros expand themselves; only what is a macro's name can."""
     return [
-        token._replace(hidden=token.hidden | names) if token.text in macros else token
+        Token(*token[:7], token.hidden | names, token.spaced) if token.text in macros else token
         for token in replaced
     ]
 
@@ -275,7 +275,7 @@ def _substitute(
             out.append(_spelled(token, expansion, use))
         position += 1
     if out:
-        out[0] = out[0]._replace(spaced=use.spaced)
+        out[0] = Token(*out[0][:8], use.spaced)
     return out
 
 
@@ -285,11 +285,13 @@ def _pieces(
     if token.text not in bound:
         return [_spelled(token, expansion, use)]
     pieces = [
-        piece if piece.inside is not None else piece._replace(inside=expansion)
+        piece
+        if piece.inside is not None
+        else Token(*piece[:6], expansion, piece.hidden, piece.spaced)
         for piece in bound[token.text]
     ]
     if pieces:
-        pieces[0] = pieces[0]._replace(spaced=token.spaced)
+        pieces[0] = Token(*pieces[0][:8], token.spaced)
     return pieces
 
 

@@ -122,6 +122,7 @@ class Scope:
     this: Expression | None = None
     outer: Scope | None = None
     depth: int = 0
+    angles: int = 0
     next_id: int = 0
     result: Type = Unknown("")  # noqa: RUF009
     _looked: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
@@ -129,6 +130,8 @@ class Scope:
     # What inline assembly says that registers hold, by name (`library.registers`).
     held: dict[str, Type] = field(default_factory=dict)
     returns_place: bool = False
+    # What `break` and `continue` can leave here.
+    ways_out: frozenset[str] = frozenset()
 
     def text(self, node: Node) -> str:
         text = self.program.expanded.text

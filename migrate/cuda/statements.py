@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal as OneOf
 
 from tree_sitter import Node
@@ -239,7 +240,8 @@ def _loop(kind: OneOf["for", "while", "do"], node: Node, scope: Scope) -> list[S
             if before:
                 return [scope.opaque_statement(node, "a loop condition that declares")]
         body_node = node.child_by_field_name("body")
-        body = block(body_node, scope)
+        with _leaving(scope, _OF_LOOPS):
+            body = block(body_node, scope)
         update = node.child_by_field_name("update")
         step = expression(update, scope) if update is not None else None
         text = scope.program.expanded.text
@@ -290,17 +292,35 @@ def _switch(node: Node, scope: Scope) -> list[Statement]:
             made = expression(label, scope) if label is not None else None
             if made is not None:
                 made = convert(made, subject.type)
-            cases.append(Case(made, statements(rest, scope), scope.span(child)))
+            with _leaving(scope, scope.ways_out | {"break"}):
+                cases.append(Case(made, statements(rest, scope), scope.span(child)))
     finally:
         scope.pop()
     return [Switch(subject, tuple(cases), scope.span(node))]
 
 
+_OF_LOOPS = frozenset({"break", "continue"})
+
+
+@contextmanager
+def _leaving(scope: Scope, ways: frozenset[str]) -> Iterator[None]:
+    """Inside, `ways` are what leaves a loop or switch of this function."""
+    around, scope.ways_out = scope.ways_out, ways
+    try:
+        yield
+    finally:
+        scope.ways_out = around
+
+
 def _break(node: Node, scope: Scope) -> list[Statement]:
+    if "break" not in scope.ways_out:
+        return [scope.opaque_statement(node, "a break outside every loop and switch")]
     return [Break(scope.span(node))]
 
 
 def _continue(node: Node, scope: Scope) -> list[Statement]:
+    if "continue" not in scope.ways_out:
+        return [scope.opaque_statement(node, "a continue outside every loop")]
     return [Continue(scope.span(node))]
 
 
@@ -358,7 +378,8 @@ def _range_for(node: Node, scope: Scope) -> list[Statement]:
         else:
             variable = scope.declare(what.name, what.type, "local", span)
             taken = Declare(variable, objects.fitted(place, what.type, node, scope), span)
-        body = block(node.child_by_field_name("body"), scope)
+        with _leaving(scope, _OF_LOOPS):
+            body = block(node.child_by_field_name("body"), scope)
         scope.pop()
         whole = Block((taken, *body.body), body.span)
         return [Loop("for", (start,), test, step, whole, span, span)]

@@ -20,6 +20,7 @@ from migrate.cuda.types import (
     Struct,
     Unknown,
 )
+from migrate.source import shortened
 
 _TYPES = frozenset(
     {"primitive_type", "sized_type_specifier", "template_type", "dependent_type", "decltype"}
@@ -31,6 +32,20 @@ UNDECIDED = "?"
 
 def argument(node: Node, scope: Scope) -> Binding:
     """One template argument as written: a type, a number, or the function it names."""
+    if scope.angles >= MAX_ANGLES:
+        return Unknown(shortened(scope.text(node)))
+    scope.angles += 1
+    try:
+        return _argument(node, scope)
+    finally:
+        scope.angles -= 1
+
+
+MAX_ANGLES = 8
+"""Template arguments within template arguments: what is no type is tried as a value, at each."""
+
+
+def _argument(node: Node, scope: Scope) -> Binding:
     from migrate.cuda.declarators import is_type_name
     from migrate.cuda.expressions import expression, resolve
 

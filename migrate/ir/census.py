@@ -6,27 +6,21 @@ does.  They rest on constructs and index expressions alone, never on names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias, cast
 
 from migrate.ir import spread
 from migrate.ir.constructs import Construct, constructs
-from migrate.ir.index import Index, Quotient, Symbol
+from migrate.ir.index import Quotient
 from migrate.ir.nodes import (
-    Axis,
     AxisKind,
     Carried,
-    Contract,
     Fill,
-    Fold,
     Gather,
     Guard,
     Kernel,
     Load,
     Map,
-    Op,
-    Parallel,
-    Reduce,
     Scatter,
     Store,
     Value,
@@ -35,6 +29,7 @@ from migrate.ir.nodes import (
 from migrate.ir.reordering import order_of
 from migrate.ir.scene import Scene
 from migrate.ir.spread import WorkMapping
+from migrate.ir.windows import running, windowed
 
 Computes: TypeAlias = Literal[
     "elementwise",
@@ -65,9 +60,33 @@ _TELLING: Final = frozenset(
 _SOME: Final = 0.2
 """Coverage under which nothing is said of how it spreads its work: a few accesses tell that."""
 
+_MOST: Final = 0.65
+"""Coverage under which the source tells more of the mapping than what was lifted."""
+
 
 def computes(kernel: Kernel) -> Computes:
     """What the kernel computes."""
+    own = _computes(kernel)
+    if not kernel.told.computes:
+        return own
+    return _of_both(own, cast("Computes", kernel.told.computes), kernel.statements.coverage)
+
+
+def _of_both(own: Computes, told: Computes, coverage: float) -> Computes:
+    """What the IR of a kernel with gaps and its source tell together."""
+    match told:
+        case "GEMM/GEMV":
+            # Products that were not lifted; those that were may tell what stands between.
+            return own if own == "attention" else told
+        case "gather/scatter/index" if own == "elementwise":
+            return told if coverage < _MOST else own
+        case "elementwise" | "gather/scatter/index":
+            return told if own == "other" else own
+        case _:
+            return told
+
+
+def _computes(kernel: Kernel) -> Computes:
     if kernel.statements.coverage < _ENOUGH:
         return "other"
     scene = Scene(kernel)
@@ -82,15 +101,19 @@ def computes(kernel: Kernel) -> Computes:
     )
     if "random" in kinds or ("opaque" not in kinds and _out_of_nothing(scene)):
         return "RNG"
-    if "scan" in kinds:
+    if "scan" in kinds or running(scene):
         return "scan/prefix"
+    if "reduction" not in kinds and _counts(scene):
+        return "histogram/atomic"
     if _counted_up(scene) and "reduction" not in kinds:
         return "gather/scatter/index" if _adds_elements(scene) else "histogram/atomic"
-    if _windowed(scene):
+    if windowed(scene):
         return "conv/pool/stencil"
     if "contraction" in kinds:
         products = sum(construct.kind == "contraction" for construct in found)
-        if products > 1 and "opaque" in kinds and _exponents_of_products(found):
+        if "opaque" in kinds and _exponents_of_products(found):
+            return "attention"
+        if _weighs_by_exponents(found):
             return "attention"
         if products > 1 and _normalises(found):
             return "attention" if _between_products(found) else "softmax/norm"
@@ -114,6 +137,19 @@ def computes(kernel: Kernel) -> Computes:
 
 def work_mapping(kernel: Kernel) -> WorkMapping:
     """How the kernel spreads the work over threads, or over tiles."""
+    given = kernel.told.mapping
+    if given and kernel.statements.coverage < _MOST:
+        return cast("WorkMapping", given)
+    own = _work_mapping(kernel)
+    if given and own == "other":
+        return cast("WorkMapping", given)
+    if (own, given) == ("block tile 1-D", "block tile 2-D"):
+        # Two dimensions that the source numbers are more than the one that was lifted.
+        return "block tile 2-D"
+    return own
+
+
+def _work_mapping(kernel: Kernel) -> WorkMapping:
     if kernel.statements.coverage < _SOME:
         return "other"
     scene = Scene(kernel)
@@ -131,16 +167,6 @@ def _tiles(scene: Scene, stores: list[Store | Scatter]) -> WorkMapping:
     if not any(axis.kind in loops for op in stores for axis in scene.axes_at(op).values()):
         return "single block"
     return "block tile 2-D" if any(len(op.index) > 1 for op in stores) else "block tile 1-D"
-
-
-def _positions(op: Store | Scatter) -> Iterator[Index]:
-    return (part for part in op.index if isinstance(part, Index))
-
-
-def _varying(scene: Scene, op: Store | Scatter) -> tuple[Axis, ...]:
-    """The axes that a store's place varies over."""
-    names = {name for part in _positions(op) for name in part.axes()}
-    return tuple(axis for name, axis in scene.axes_at(op).items() if name in names)
 
 
 def _unread(found: tuple[Construct, ...]) -> bool:
@@ -192,6 +218,33 @@ def _between_products(found: tuple[Construct, ...]) -> bool:
             for other in above
         ):
             return True
+    return False
+
+
+def _weighs_by_exponents(found: tuple[Construct, ...]) -> bool:
+    """Whether exponents of products meet elements of a tensor that is not in the products."""
+    by_id = {construct.id: construct for construct in found}
+    exponents: dict[str, set[str]] = {}
+    for construct in found:
+        if any(op.startswith("exp") for op in construct.operators):
+            above = _above(construct, by_id)
+            products = {id_ for id_ in above if by_id[id_].kind == "contraction"}
+            if products and any(by_id[id_].kind == "reduction" for id_ in above):
+                exponents[construct.id] = _inputs(products, by_id)
+    for construct in found:
+        if construct.kind not in {"elementwise", "reduction", "contraction"}:
+            continue
+        direct = [by_id[id_] for id_ in construct.after]
+        loaded = {t for c in direct if c.kind in {"stage-in", "gather"} for t in c.tensors}
+        for id_, tensors in exponents.items():
+            after = construct.operators
+            if id_ == construct.id:
+                last = max(n for n, op in enumerate(after) if op.startswith("exp"))
+                after = after[last:]
+            elif id_ not in _above(construct, by_id):
+                continue
+            if loaded - tensors and {"multiply", "fma"} & set(after):
+                return True
     return False
 
 
@@ -279,81 +332,6 @@ def _inputs(ids: set[str], by_id: Mapping[str, Construct]) -> set[str]:
     return tensors
 
 
-def _windowed(scene: Scene) -> bool:
-    """Whether outputs come from neighbourhoods of one input."""
-    stored = {
-        axis.name
-        for op in scene.ops
-        if isinstance(op, Store | Scatter) and scene.outside(op.into)
-        for axis in _varying(scene, op)
-    }
-    shifted: dict[tuple[str, str, int], set[int]] = {}
-    for op in scene.ops:
-        if not isinstance(op, Load) or not scene.outside(op.source):
-            continue
-        folded = {
-            axis.name
-            for region in scene.inside[id(op)]
-            if isinstance(region, Reduce | Contract | Fold)
-            for axis in _axes(region)
-        } - stored
-        for part in op.index:
-            linear = part.coefficients()
-            if linear is None:
-                continue
-            weights, _ = linear
-            if {weights[a] for a in folded & weights.keys()} & {
-                weights[a] for a in stored & weights.keys()
-            }:
-                return True
-        if len(op.index) == 1 and stored & op.index[0].axes():
-            _note(shifted, op.source.buffer, op.index[0], _step(op.index[0], stored))
-    # Neighbours written out reach into those of the next element.
-    return any(
-        len(offsets) > 2 and max(offsets) - min(offsets) >= step
-        for (_, _, step), offsets in shifted.items()
-    ) and not _unrolled(scene)
-
-
-def _step(moving: Index, stored: set[str]) -> int:
-    """How far an access moves at least from one output to the next."""
-    weights = [
-        abs(coefficient)
-        for monomial, coefficient in moving.terms
-        if len(monomial) == 1 and isinstance(monomial[0], Symbol) and monomial[0].name in stored
-    ]
-    return min(weights, default=1)
-
-
-def _unrolled(scene: Scene) -> bool:
-    """Whether each thread stores at as many places as it loads from."""
-    written: dict[tuple[str, str, int], set[int]] = {}
-    read: dict[tuple[str, str, int], set[int]] = {}
-    for op in scene.ops:
-        if isinstance(op, Store) and scene.outside(op.into) and len(op.index) == 1:
-            _note(written, op.into.buffer, op.index[0], 0)
-        elif isinstance(op, Load) and scene.outside(op.source) and len(op.index) == 1:
-            _note(read, op.source.buffer, op.index[0], 0)
-    most = max(map(len, written.values()), default=1)
-    return max(map(len, read.values()), default=0) <= 2 * most and most > 1
-
-
-def _note(
-    found: dict[tuple[str, str, int], set[int]], buffer: str, moving: Index, step: int
-) -> None:
-    """Sort a position by what it is but for a constant."""
-    constant = dict(moving.terms).get((), 0)
-    found.setdefault((buffer, str(moving - constant), step), set()).add(constant)
-
-
-def _axes(op: Op) -> tuple[Axis, ...]:
-    match op:
-        case Parallel(axes=axes) | Fold(axes=axes) | Reduce(axes=axes) | Contract(axes=axes):
-            return axes
-        case _:
-            return ()
-
-
 def _counted_up(scene: Scene) -> bool:
     """Whether elements are added to at places that data or remainders choose."""
     for op in scene.ops:
@@ -365,6 +343,14 @@ def _counted_up(scene: Scene) -> bool:
             if any(isinstance(atom, Quotient) for monomial, _ in part.terms for atom in monomial):
                 return True
     return False
+
+
+def _counts(scene: Scene) -> bool:
+    """Whether atomics combine numbers that no tensor was read for, as a counter does."""
+    combined = [op for op in scene.ops if isinstance(op, Scatter) and op.combine is not None]
+    return any(scene.outside(op.into) for op in combined) and not any(
+        isinstance(op, Load | Gather) and scene.outside(op.source) for op in scene.ops
+    )
 
 
 def _adds_elements(scene: Scene) -> bool:

@@ -395,6 +395,14 @@ class Statements:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """Labels of `ir.census` that the source tells where the IR has gaps; "" where it does not."""
+
+    computes: str = ""
+    mapping: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One kernel.  `sizes` names the integers that are fixed for a run.
 
@@ -414,6 +422,7 @@ class Kernel:
     computed_at: tuple[tuple[str, int], ...] | None = None
     untaken: tuple[Span, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    told: Told = field(default=Told())
 
     def buffer(self, name: str) -> Buffer:
         for buffer in self.buffers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from migrate.ir.index import Index, Quotient, Symbol
 from migrate.ir.linear import factor_of
@@ -10,6 +10,10 @@ from migrate.ir.nodes import Load, Store, Value
 from migrate.ir.scene import Scene
 
 Order: TypeAlias = Literal["copied", "permuted", "picked"]
+
+
+_STAGES: Final = 6
+"""Memories on chip that an element is followed through."""
 
 
 def order_of(scene: Scene) -> Order:
@@ -24,15 +28,15 @@ def order_of(scene: Scene) -> Order:
         if not isinstance(op, Store) or not scene.outside(op.into):
             continue
         source = _origin(scene, op.value)
-        if source is None or source.index[-len(op.index) :] == op.index:
+        if source is None or source[-len(op.index) :] == op.index:
             continue
         if len(op.index) > 1:
-            alike = sorted(map(str, op.index)) == sorted(map(str, source.index))
+            alike = sorted(map(str, op.index)) == sorted(map(str, source))
             if not alike:
                 return "picked"
             found = "permuted"
             continue
-        (place,), (start,) = op.index, source.index[-1:]
+        (place,), (start,) = op.index, source[-1:]
         if place == start:
             continue
         if not (_keeps(place) and _keeps(start)):
@@ -50,17 +54,25 @@ def _offset(index: Index) -> bool:
     return any(monomial and not Index([(monomial, 1)]).axes() for monomial, _ in index.terms)
 
 
-def _origin(scene: Scene, value: Value) -> Load | None:
-    """The load outside that a moved element comes from, through memory on chip."""
-    for _ in range(4):
+def _origin(scene: Scene, value: Value) -> tuple[Index, ...] | None:
+    """The place outside that a moved element comes from, through memory on chip.
+
+    Where an axis by itself says where in that memory it was put, the place is in terms of the
+    axes at which it is taken from there.
+    """
+    taken: dict[str, Index] = {}
+    for _ in range(_STAGES):
         source = scene.through_casts(value)
         if not isinstance(source, Load):
             return None
+        index = tuple(part.substitute(taken) for part in source.index)
         if scene.outside(source.source):
-            return source
+            return index
         stores = scene.writes_of.get(source.source.buffer, ())
         if not stores:
             return None
+        put = zip(stores[0].index, index, strict=False)
+        taken = {name: at for part, at in put for name in part.axes() if part == Index.axis(name)}
         value = stores[0].value
     return None
 

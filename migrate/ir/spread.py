@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Final, Literal, TypeAlias
 
 from migrate.ir.constructs import Construct
@@ -95,10 +95,10 @@ class _Spread:
     def label(self) -> WorkMapping:
         if not self.accesses:
             return "other"
-        if self._alone():
-            return "single thread"
         if self._paced(self.all, grid=True):
             return "grid-stride loop"
+        if self._alone():
+            return "single thread"
         onchip = any(buffer.space is Space.ONCHIP for buffer in self.scene.kernel.buffers)
         contracts = any(construct.kind == "contraction" for construct in self.found)
         together = onchip or any(
@@ -113,8 +113,7 @@ class _Spread:
             return self._together(contracts)
         if strides:
             return "block per row" if not self._tiled() else "block tile 1-D"
-        dimensions = self._dimensions()
-        if dimensions > 1:
+        if self._dimensions() > 1 and not self._writes_a_row():
             return "thread per element, 2-D/3-D"
         return "thread per row" if self._loops() else "thread per element, 1-D"
 
@@ -256,15 +255,44 @@ class _Spread:
         return between if grid else True
 
     def _loops(self) -> bool:
-        """Whether each thread goes through many elements."""
+        """Whether each thread goes through many elements.
+
+        A loop at whose every round the thread is at its one element is none of elements.
+        """
         for access in self.accesses:
-            for region in self.scene.inside[id(access.op)]:
-                if isinstance(region, Fold | Reduce | Contract):
-                    for axis in region.axes:
-                        rounds = axis.extent.constant
-                        if rounds is None or rounds > SHORT:
-                            return True
+            moved = isinstance(access.op, Gather | Scatter)
+            for axis in self._many(access.op):
+                if moved or axis in access.axes or not self._steady():
+                    return True
         return False
+
+    def _many(self, op: Op) -> Iterator[Axis]:
+        """The loops around an op that are longer than a thread's handful of elements."""
+        for region in self.scene.inside[id(op)]:
+            if isinstance(region, Fold | Reduce | Contract):
+                for axis in region.axes:
+                    rounds = axis.extent.constant
+                    if rounds is None or rounds > SHORT:
+                        yield axis
+
+    def _steady(self) -> bool:
+        """Whether each tensor is accessed at one place alone."""
+        places: dict[str, set[tuple[Index, ...]]] = {}
+        for access in self.accesses:
+            if isinstance(access.op, Load | Store):
+                version = access.op.source if isinstance(access.op, Load) else access.op.into
+                places.setdefault(version.buffer, set()).add(access.op.index)
+            else:
+                return False
+        return all(len(known) == 1 for known in places.values())
+
+    def _writes_a_row(self) -> bool:
+        """Whether each thread of a line writes one element after another of its own."""
+        return self._thread_dimensions() < 2 and any(
+            access.writes and axis in access.axes
+            for access in self.accesses
+            for axis in self._many(access.op)
+        )
 
     # -- rows and tiles ---------------------------------------------------------------
 
@@ -303,7 +331,9 @@ class _Spread:
 
     def _together(self, contracts: bool) -> WorkMapping:
         """Blocks whose threads work together."""
-        across = max(self._thread_dimensions(), len(self._named(AxisKind.GRID)))
+        across = max(self._thread_dimensions(), self._block_dimensions())
+        if "block" in self._scopes() and self._changes_its_elements():
+            return "block per row"
         if contracts:
             return "block tile 2-D" if across > 1 else "block tile 1-D"
         if self._thread_dimensions() > 1:
@@ -341,9 +371,24 @@ class _Spread:
                 together = True
         return 1 if together else len(named)
 
+    def _block_dimensions(self) -> int:
+        """The dimensions of the grid that accesses tell apart; blocks may be numbered through."""
+        named = self._named(AxisKind.GRID) & set(self.blocks)
+        for access in self.accesses:
+            for form in access.forms:
+                factors = [(name, factor_of(form, name)) for name in named]
+                known = [(name, factor) for name, factor in factors if factor is not None]
+                if known and not any(
+                    len(order) == len(named) and self._in_line(list(order))
+                    for order in permutations(known)
+                ):
+                    return len(named)
+        return min(len(named), 1)
+
     def _in_line(self, factors: list[tuple[str, Index]]) -> bool:
         for (name, factor), (_, following) in pairwise(factors):
-            if factor * self.threads[name].extent != following:
+            axis = self.threads.get(name) or self.blocks[name]
+            if factor * axis.extent != following:
                 return False
         return True
 
@@ -368,23 +413,23 @@ class _Spread:
 
     def _per_block(self) -> bool:
         """Whether each block has a result, or changes its elements by one."""
-        if (
-            self._scopes() & {"warp", "block"}
-            and any(
-                construct.kind == "elementwise" and _after_reduction(construct, self.found)
-                for construct in self.found
-            )
-            and any(
-                access.writes and any(a.kind is AxisKind.BLOCK for a in access.axes)
-                for access in self.accesses
-            )
-        ):
+        if self._scopes() & {"warp", "block"} and self._changes_its_elements():
             return True
         return any(
             access.writes
             and not isinstance(access.op, Scatter)
             and any(a.kind is AxisKind.GRID for a in access.axes)
             and not any(a.kind is AxisKind.BLOCK for a in access.axes)
+            for access in self.accesses
+        )
+
+    def _changes_its_elements(self) -> bool:
+        """Whether the threads write elements that were changed by what was reduced."""
+        return any(
+            construct.kind == "elementwise" and _after_reduction(construct, self.found)
+            for construct in self.found
+        ) and any(
+            access.writes and any(a.kind is AxisKind.BLOCK for a in access.axes)
             for access in self.accesses
         )
 

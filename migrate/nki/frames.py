@@ -250,6 +250,11 @@ class Run:
             found = self._loops[key] = self.axis_loop(variable, iterator, span, counted)
         return found
 
+    def reserve(self, number: Number) -> None:
+        """Keep the names of sizes from becoming those of axes, whatever loops are called."""
+        for symbol in number.index().symbols():
+            self._axes.setdefault(symbol.name, 1)
+
     def axis_loop(self, variable: str, iterator: str, span: Span, counted: bool = True) -> Loop:
         """A new loop, its axis named after a variable."""
         return Loop(self._unique(self._axes, variable), iterator, span, counted)

@@ -182,9 +182,13 @@ def _tensors(
             )
     found: dict[str, View] = {}
     for name, value in args.items():
+        if isinstance(value, Number):
+            run.reserve(value)
         if isinstance(value, TensorSpec):
             origin = compiler.origin(by_name[name]) if name in by_name else compiler.origin(node)
             site = run.site(origin, None)
+            for extent in value.shape:
+                run.reserve(extent)
             buffer = run.buffer(name, Memory.HBM, value.shape, value.dtype, site, "parameter")
             found[name] = views.whole(buffer)
     return found

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from migrate.budget import Budget
-from migrate.ir.index import Index
+from migrate.ir.index import ONE, Index
 from migrate.pipeline.infer_case import Guess, case_of
 from migrate.pipeline.infer_cuda import Subject, stated_for, subject
 from migrate.pipeline.infer_extents import Extents, factors
@@ -77,11 +77,24 @@ class Inference:
                 f"{name} = {guess.floats[name]:g}, the number in the NKI kernel under which both"
                 " compute the same"
             )
+        if outcome.status != "proved" and guess.unordered:
+            self._refuse_order(guess)
         self._tell(guess, outcome)
         sizes = self.sizing.chosen(guess, base, self.told)
         case = case_of(self.pair, guess, sizes)
         inferred = (*self.pair.inferred, *self.told)
         return replace(self.pair, case=case, launch=case.cuda.launch[0], inferred=inferred)
+
+    def _refuse_order(self, guess: Guess) -> None:
+        """Kernels are not compared under an order of axes that is a guess: it may be at fault."""
+        array = next(a for a in guess.subject.arrays if a.name in guess.unordered)
+        shown = ", ".join(map(str, array.extents or ()))
+        raise SourceError(
+            f"{array.name} has the axes {shown}, in an order that no access shows; state its shape"
+            " in a case ([[tensor]] shape)",
+            file=self.pair.cuda_source.name,
+            where=array.span,
+        )
 
     def _check_inputs(self) -> None:
         for array in self.found.arrays:
@@ -182,6 +195,7 @@ class Inference:
         layouts is taken.
         """
         subject = guess.subject
+        unordered = set(guess.unordered)
         for array in subject.arrays:
             parameter = self._parameter(guess.match.arrays.get(array.name))
             if parameter is None or array.extents is None or len(array.extents) != 1:
@@ -190,12 +204,15 @@ class Inference:
             if rank is None or rank < 2 or self._stated_shape(array):
                 continue
             (extent,) = array.extents
-            parts = self._ordered(factors(extent))
+            known = _like(subject, extent, rank)
+            parts = known or self._ordered(factors(extent))
             if len(parts) == rank:
+                if known is None and rank > 2:
+                    unordered.add(array.name)
                 subject = _reshaped(subject, array.extents, parts)
             elif rank == 2 and parts == (extent,) and self._may_split(subject, extent):
                 subject = self._split(subject, extent)
-        guess = replace(guess, subject=subject)
+        guess = replace(guess, subject=subject, unordered=frozenset(unordered))
         chosen: dict[str, str | None] = {}
         for array in subject.arrays:
             parameter = self._parameter(guess.match.arrays.get(array.name))
@@ -345,6 +362,18 @@ class Inference:
             if array.name in guess.outputs and len(guess.outputs) > 1:
                 position = guess.outputs[array.name]
                 self.told.append(f"{array.name} is result {position} of the NKI kernel")
+
+
+def _like(subject: Subject, extent: Index, rank: int) -> Extents | None:
+    """The shape of another array of as many elements, whose accesses show more."""
+    for array in subject.arrays:
+        if array.extents is not None and len(array.extents) == rank > 1:
+            total = ONE
+            for part in array.extents:
+                total = total * part
+            if total == extent:
+                return array.extents
+    return None
 
 
 def _reshaped(subject: Subject, before: Extents, after: Extents) -> Subject:

@@ -26,7 +26,8 @@ class Guess:
     """How the kernels belong together.
 
     `layouts` are by array.  `outputs` are positions in the NKI kernel's return value.
-    `floats` are values of scalars, `constants` of integers that decide no shape.
+    `floats` are values of scalars, `constants` of integers that decide no shape.  `unordered`
+    are arrays whose axes no access puts in order.
     """
 
     subject: Subject
@@ -35,6 +36,7 @@ class Guess:
     outputs: Mapping[str, int] = field(default_factory=dict)
     floats: Mapping[str, float] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
+    unordered: frozenset[str] = frozenset()
 
 
 def case_of(pair: Pair, guess: Guess, sizes: Mapping[str, Sequence[int]]) -> Case:

@@ -198,10 +198,9 @@ def _delinearised(index: Index, facts: tuple[Index, ...], access: Access) -> Sha
                 for coordinate, extent in zip(coordinates, extents, strict=True)
             ):
                 return Shape((outer + 1, *extents))
-    if len(strides) == 1:
-        split = _split(index, facts)
-        if split is not None:
-            return split
+    split = _split(index, facts) if len(strides) == 1 else _rows(index, facts, access)
+    if split is not None:
+        return split
     last = bound(index, facts)
     if last is None:
         return Open(f"{access.span}: nothing bounds the index {index}")
@@ -265,6 +264,21 @@ def _split(index: Index, facts: Sequence[Index]) -> Shape | None:
         if any(isinstance(atom, Quotient) for m, _ in extent.terms for atom in m):
             continue  # blocks of a launch, not rows of a matrix
         return Shape((extent, Index.of(width)))
+    return None
+
+
+def _rows(index: Index, facts: tuple[Index, ...], access: Access) -> Shape | None:
+    """Innermost rows of a constant length, in rows of a size: `64*(n*i + j) + k` with `k < 64`."""
+    moving = [(m, c) for m, c in index.terms if parted(m)[0]]
+    for width in sorted({c for _, c in moving if c > 1}):
+        low = Index((m, c) for m, c in index.terms if c % width)
+        last = bound(low, facts) if low.axes() else None
+        if last is None or last.constant != width - 1:
+            continue
+        outer = Index((m, c // width) for m, c in index.terms if not c % width)
+        shape = _delinearised(outer, facts, access)
+        if isinstance(shape, Shape) and len(shape.extents) > 1:
+            return Shape((*shape.extents, Index.of(width)), shape.multiples)
     return None
 
 

@@ -9,7 +9,7 @@ Without a launch in the file, `infer_geometry` looks at the kernel itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from migrate.case.expression import parse as parse_expression
@@ -202,6 +202,21 @@ def _template(
 # -- host expressions -----------------------------------------------------------------
 
 
+def _positions(kernel: ast.Function) -> Iterator[tuple[int, ast.Variable]]:
+    """The parameters with the positions of their arguments, -1 for members of structs.
+
+    A struct's members are parameters of their own here, and one argument of the launch.
+    """
+    position = -1
+    struct = ""
+    for parameter in kernel.parameters:
+        root, _, member = parameter.name.partition(".")
+        if not member or root != struct:
+            position += 1
+        struct = root if member else ""
+        yield (-1 if member else position), parameter
+
+
 class _Host:
     """What the names of the host code mean as sizes, and the arguments it passes."""
 
@@ -220,14 +235,21 @@ class _Host:
         arguments = launch.arguments if launch is not None else ()
         scalars = [
             (position, parameter, parameter.type)
-            for position, parameter in enumerate(kernel.parameters)
+            for position, parameter in _positions(kernel)
             if isinstance(parameter.type, Scalar)
         ]
         self.taken = {parameter.name for _, parameter, kind in scalars if kind.is_integer}
         pending: list[tuple[str, HostExpression]] = []
         for position, parameter, kind in scalars:
-            given = arguments[position] if position < len(arguments) else None
+            given = arguments[position] if 0 <= position < len(arguments) else None
             name = parameter.name
+            if position < 0 and kind.is_integer and name not in stated:
+                raise SourceError(
+                    f"the value of {name}, a member of a struct, is not read from the launch;"
+                    f' state it in a case ([[scalar]] cuda = "{name}")',
+                    file=kernel.span.file,
+                    where=parameter.span,
+                )
             if kind.is_float:
                 literal = _literal(given)
                 if literal is not None:

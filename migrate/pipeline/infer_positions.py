@@ -108,16 +108,18 @@ class Sizing:
         """
         names = guess.subject.sizes()
         tiles: dict[str, frozenset[int]] = {}
+        frame = self.frame(guess)
         wanted = [base]
         for _ in range(MAX_LOOKS):
-            _, expressions = self.trials.looked(guess, wanted[-1])
-            seen = tiles_of(expressions)
+            look = self.trials.looked(guess, wanted[-1])
+            frame = replace(frame, stepped=look.stepped)
+            seen = tiles_of(look.expressions)
             united = {n: tiles.get(n, frozenset()) | seen.get(n, frozenset()) for n in seen | tiles}
             if united == tiles:
                 break
             tiles = united
-            wanted = positions(names, tiles, others, self.frame(guess), fixed)
-        return tiles, wanted if tiles else positions(names, {}, others, self.frame(guess), fixed)
+            wanted = positions(names, tiles, others, frame, fixed)
+        return tiles, wanted if tiles else positions(names, {}, others, frame, fixed)
 
     def _beside(
         self, names: Sequence[str], base: Sizes, told: list[str]
@@ -140,7 +142,7 @@ class Sizing:
 
         What a kernel refuses in a size that it cuts into tiles is a fault, and shown as one.
         """
-        outcome, _ = self.trials.looked(guess, sizes)
+        outcome = self.trials.looked(guess, sizes).outcome
         if outcome.status in ("read", "gap"):
             return sizes
         where = f"{outcome.span}: " if outcome.span is not None else ""
@@ -149,7 +151,7 @@ class Sizing:
         if outcome.status == "assert" or outcome.message:
             whole = rounded(sizes, tiles, frame, fixed)
             if whole != sizes and frame.admits(whole):
-                again, _ = self.trials.looked(guess, whole)
+                again = self.trials.looked(guess, whole).outcome
                 if again.status == "read":
                     limits.setdefault("whole", f"only whole tiles: {stops}")
                     return whole
@@ -158,7 +160,7 @@ class Sizing:
             for i, (name, value) in enumerate(sizes.items())
         }
         if less != sizes and frame.admits(less):
-            again, _ = self.trials.looked(guess, less)
+            again = self.trials.looked(guess, less).outcome
             if again.status == "read":
                 limits.setdefault("less", f"no larger sizes: {stops}")
                 return less

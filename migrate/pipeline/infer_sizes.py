@@ -39,11 +39,15 @@ Kind = Callable[[Sequence[int], int], int]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What sizes must fit: the shapes of all tensors, the block, and divisors of expressions."""
+    """What sizes must fit: the shapes of all tensors, the block, and divisors of expressions.
+
+    `stepped` are sizes that the NKI kernel goes through one by one: a few steps show all.
+    """
 
     extents: tuple[tuple[Index, ...], ...]
     block: tuple[Index, ...] = ()
     multiples: tuple[tuple[Index, int], ...] = ()
+    stepped: frozenset[str] = frozenset()
 
     def admits(self, sizes: Mapping[str, int]) -> bool:
         """Whether the sizes are possible, and small enough."""
@@ -162,7 +166,7 @@ def positions(
             wanted = kind(cuts, i) if cuts else _without(kind, i)
             if not tiles.get(name) and kind is _over:
                 wanted = max(wanted, BEYOND + 2 * i)
-            if name in minor:
+            if name in minor or (name in frame.stepped and not tiles.get(name)):
                 wanted = 2 + i % 2
             sizes[name] = fixed.get(name, _up(wanted, frame.divisor(name)))
         made.append(_shrunk(sizes, frame, fixed, tiles))
@@ -192,9 +196,12 @@ def _over(cuts: Sequence[int], i: int) -> int:
 
 
 def _far(cuts: Sequence[int], i: int) -> int:
-    """Several of a tile in the middle, where tiles of very different sizes are nested."""
+    """Several of a tile in the middle, where tiles of very different sizes are nested; else one
+    element more than whole tiles, which a bound that is one too small leaves out alone."""
     middle = [cut for cut in cuts if cut * 8 <= cuts[-1]]
-    return 2 * middle[-1] + 2 * i if middle and middle[-1] >= 32 else _over(cuts, i)
+    if middle and middle[-1] >= 32:
+        return 2 * middle[-1] + 2 * i
+    return cuts[-1] * (1 + i % 2) + 1
 
 
 def _without(kind: Kind, i: int) -> int:

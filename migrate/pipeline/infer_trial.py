@@ -61,6 +61,15 @@ class Outcome:
     problems: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a specialisation shows: `stepped` are the sizes that loops go through one by one."""
+
+    outcome: Outcome
+    expressions: tuple[Index, ...] = ()
+    stepped: frozenset[str] = frozenset()
+
+
 class Trials:
     """Tries guesses; the reading of the CUDA kernel is kept between them."""
 
@@ -135,7 +144,7 @@ class Trials:
                 self._cuda[key] = None
         return self._cuda[key]
 
-    def looked(self, guess: Guess, sizes: Mapping[str, int]) -> tuple[Outcome, tuple[Index, ...]]:
+    def looked(self, guess: Guess, sizes: Mapping[str, int]) -> Look:
         """Whether the NKI kernel takes the sizes, and the expressions met on the way.
 
         An outcome `error` may also be what the compiler refuses; an access outside a tensor
@@ -144,6 +153,7 @@ class Trials:
         case = case_of(self.pair, guess, {name: (value,) for name, value in sizes.items()})
         binding = bind(case, case.runs()[0])
         seen: dict[Index, None] = {}
+        turns: dict[Index, None] = {}
         sites = 0
 
         def look(instruction: Instruction) -> None:
@@ -153,7 +163,7 @@ class Trials:
                 return
             for turn in instruction.loops:
                 if turn.trips is not None:
-                    seen.setdefault(turn.trips.index())
+                    turns.setdefault(turn.trips.index())
             for _, operand in instruction.operands:
                 if isinstance(operand, View):
                     for extent in operand.shape:
@@ -170,17 +180,20 @@ class Trials:
                 grid=binding.nki_grid,
             )
         except (SourceError, LayoutError) as error:
-            return Outcome("error", guess, str(error)), ()
+            return Look(Outcome("error", guess, str(error)))
         names = _named(guess)
-        expressions = tuple(index.substitute(names) for index in seen)
+        trips = [index.substitute(names) for index in turns]
+        expressions = (*trips, *(index.substitute(names) for index in seen))
+        stepped = frozenset(n for n in guess.subject.sizes() if Index.size(n) in trips)
         stop = _stopped(found)
         if stop is not None:
             status, message, span = stop
-            return Outcome(status, guess, message, span), expressions
+            return Look(Outcome(status, guess, message, span), expressions, stepped)
         for problem in found.problems:
             if problem.code != OUT_OF_BOUNDS:
-                return Outcome("error", guess, problem.message, problem.span), expressions
-        return Outcome("read", guess), expressions
+                refused = Outcome("error", guess, problem.message, problem.span)
+                return Look(refused, expressions, stepped)
+        return Look(Outcome("read", guess), expressions, stepped)
 
 
 def _proved(cuda: Kernel, nki: Kernel, binding: Binding, case: Case, meter: Meter) -> bool:

@@ -87,6 +87,7 @@ def weigh(
         confidence = round(0.97 * understood * certainty, 2)
         return Weighed(verdict, confidence, (*reasons, *doubts))
     if passed and understood >= HALF:
+        reasons.append("not proved: that other inputs give the same rests on the runs")
         confidence = round(0.85 * understood * certainty, 2)
         return Weighed(verdict, confidence, (*reasons, *doubts, *gaps))
     if proved and understood == 1.0 and not made:

@@ -443,7 +443,7 @@ HEAVY_CUDA = {
     "braces": (cuda("{" * DEEP), "has no CUDA kernel"),
     "minuses": (cuda(f"int q = {'- ' * DEEP}1;"), "nested deeper than"),
     "else ifs": (cuda("if (0) ;" + "else if (0) ;" * 20_000), "nested deeper than"),
-    "template brackets": (cuda(f"A{'<A' * 20_000}{'>' * 20_000} q;"), "not understood"),
+    "template brackets": (cuda(f"A{'<A' * 20_000}{'>' * 20_000} q;"), "is used as a value"),
     "a macro bomb": (
         cuda(
             "int q = A0;",

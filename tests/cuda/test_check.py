@@ -203,6 +203,42 @@ def test_nesting_is_bounded() -> None:
     blocks = "if (1) {" * 300 + "}" * 300
     made = built(f"__global__ void k(int* p) {{ {blocks} }}")
     assert any("nested deeper" in issue.reason for issue in made.issues)
+    angles = "<A" * 400 + ">" * 400
+    made = built(f"__global__ void k(int* p) {{ A{angles} q; *p = f{angles}(1); }}")
+    assert len(made.issues) >= 2
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "break;",
+        "if (n > 1) continue;",
+        "for (int i = 0; i < n; ++i) { p[i] = 1; } break;",
+        "switch (n) { case 1: p[0] = 1; continue; }",
+    ],
+)
+def test_a_way_out_of_no_loop_is_not_understood(statements: str) -> None:
+    made = built(f"__global__ void k(int* p, int n) {{ {statements} p[0] = 2; }}")
+    assert made.issues
+    assert "outside every loop" in made.issues[0].reason
+
+
+def test_ways_out_of_loops_and_switches() -> None:
+    made = built(
+        """
+        __global__ void k(int* p, int n) {
+          for (int i = 0; i < n; ++i) {
+            if (p[i] > 2) continue;
+            switch (n) { case 1: if (p[i]) continue; break; default: p[i] = 1; }
+            if (p[i] > 1) break;
+          }
+          int a[4] = {1, 2, 3, 4};
+          for (int x : a) { if (x > 2) break; }
+          do { if (n) continue; } while (false);
+        }
+        """
+    )
+    assert made.issues == ()
 
 
 def test_constants() -> None:

@@ -254,6 +254,18 @@ def test_a_name_that_means_itself_ends() -> None:
     assert evaluate(launch("int b = b + 1; k<<<b, 32>>>(x, y, n);").grid[0], {"n": 4}) is None
 
 
+def test_a_macro_that_means_itself_ends() -> None:
+    found = launch("k<<<B, 32>>>(x, y, n);", "#define B N\n#define N B\n")
+    assert evaluate(found.grid[0], {}) is None
+
+
+@pytest.mark.parametrize("operators", ["(float)", "- ", "1 ? 1 : ", ":: "])
+def test_an_extent_that_nests_without_end_is_not_read(operators: str) -> None:
+    found = launch(f"k<<<{operators * 3000}1, 32>>>(x, y, n);")
+    assert evaluate(found.grid[0], {}) is None
+    assert evaluate(found.block[0], {}) == 32
+
+
 def test_no_launch() -> None:
     assert launches(parse(Source.of(KERNEL + "int a = 1 << 3;", "a.cu"))) == ()
 

@@ -430,3 +430,65 @@ def test_guesses_under_which_the_shapes_disagree_are_passed_over() -> None:
     found = compared(LARGEST, LARGEST_NKI)
     assert found.verdict == "not-faithful"
     assert [finding.rule for finding in found.findings] == ["MAP103"]
+
+
+BATCHED = """__global__ void scale(const float* x, float* y, int rows) {
+  int batch = blockIdx.y, row = blockIdx.x * 4 + threadIdx.y, k = threadIdx.x;
+  if (row < rows) {
+    y[(batch * rows + row) * 64 + k] = 2.0f * x[(batch * rows + row) * 64 + k];
+  }
+}
+void launch(const float* x, float* y, int batches, int rows) {
+  scale<<<dim3((rows + 3) / 4, batches), dim3(64, 4)>>>(x, y, rows);
+}
+"""
+
+BATCHED_NKI = """import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def scale(x):
+    batches, rows, cols = x.shape
+    y = nl.ndarray((batches, rows, cols), dtype=x.dtype, buffer=nl.shared_hbm)
+    for b in range(batches):
+        for k in range(0, rows, 128):
+            count = min(128, rows - k)
+            t = nl.ndarray((count, cols), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=t, src=x[b, k : k + count, :])
+            nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=2.0)
+            nisa.dma_copy(dst=y[b, k : k + count, :], src=t)
+    return y
+"""
+
+
+def test_a_batch_that_is_gone_through_one_by_one_is_small() -> None:
+    case = inferred(BATCHED, BATCHED_NKI).case
+    shapes = {tensor.name: tensor.shape for tensor in case.tensors}
+    assert shapes == dict.fromkeys("xy", ("batches", "rows", 64))
+    assert max(case.sizes["batches"]) <= 3
+    assert max(case.sizes["rows"]) > 128
+
+
+def test_counters_may_be_called_as_sizes_are() -> None:
+    cuda = BATCHED.replace("int rows", "int k").replace("rows", "k")
+    cuda = cuda.replace("k = threadIdx.x", "c = threadIdx.x").replace("64 + k", "64 + c")
+    assert "int k)" in cuda
+    found = compared(cuda, BATCHED_NKI)
+    assert (found.verdict, found.coverage.cuda, found.coverage.nki) == ("faithful", 1.0, 1.0)
+
+
+def test_an_order_of_axes_that_nothing_shows_is_not_guessed() -> None:
+    cuda = """__global__ void scale(const float* x, float* y, int a, int b, int c) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < a * b * c) y[i] = 2.0f * x[i];
+}
+void launch(const float* x, float* y, int a, int b, int c) {
+  scale<<<(a * b * c + 255) / 256, 256>>>(x, y, a, b, c);
+}
+"""
+    assert compared(cuda, BATCHED_NKI).verdict == "faithful"
+    wrong = BATCHED_NKI.replace("operand0=2.0", "operand0=3.0")
+    with pytest.raises(SourceError, match="in an order that no access shows"):
+        compared(cuda, wrong)

@@ -123,6 +123,17 @@ def test_rows_of_constant_length() -> None:
     assert found["x"] == Shape((N, Index.of(64)))
 
 
+def test_rows_of_constant_length_in_rows_of_a_size() -> None:
+    found = read(
+        "int h = blockIdx.y, r = blockIdx.x * 4 + threadIdx.y; if (r < rows)"
+        " y[(h * rows + r) * 64 + threadIdx.x] = x[h * rows * 64 + r * 64 + threadIdx.x];",
+        "int rows",
+        grid=(ceil_div(ROWS, 4), N),
+        block=(64, 4),
+    )
+    assert found == {name: Shape((N, ROWS, Index.of(64))) for name in "xy"}
+
+
 @pytest.mark.parametrize(
     ("body", "multiple"),
     [

@@ -82,7 +82,7 @@ def _helper_of_file(
 ) -> Term | None:
     """A helper of the file that is called in the words of a macro."""
     assert reader.outer is not None
-    outer = reader.outer[0].inner()
+    outer = reader.outside(reader.outer[0])
     for opening, made in outer.names.functions.get(name, ()):
         entered = outer.enter(made.parameters, given, reader)
         if entered is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -49,16 +49,23 @@ class Parser:
     def word(self) -> str:
         return self.text.words[self.at] if self.at < self.end else ""
 
+    def _deeper(self, part: Callable[[], Term]) -> Term:
+        """A part of an expression, one level deeper; raises `Unread` where that is too deep."""
+        around, self.reader = self.reader, self.reader.inner()
+        found = part()
+        self.reader = around
+        return found
+
     def ternary(self) -> Term:
         condition = self.binary(1)
         if self.word() != "?":
             return condition
         self.at += 1
-        then = self.ternary()
+        then = self._deeper(self.ternary)
         if self.word() != ":":
             raise Unread
         self.at += 1
-        otherwise = self.ternary()
+        otherwise = self._deeper(self.ternary)
         args = (condition.value, then.value, otherwise.value)
         return Term(Operation("?:", args), then.real or otherwise.real)
 
@@ -75,7 +82,7 @@ class Parser:
         word = self.word()
         if word in ("-", "+", "!", "~"):
             self.at += 1
-            inner = self.unary()
+            inner = self._deeper(self.unary)
             if word == "+":
                 return inner
             if word == "~" and inner.real:
@@ -88,7 +95,7 @@ class Parser:
             kind = number_type(self.text.words[self.at + 1 : close])
             if kind is not None and close + 1 < self.end and self._operand(close + 1):
                 self.at = close + 1
-                return cast(kind, self.unary())
+                return cast(kind, self._deeper(self.unary))
             inner = self.reader.inner().term(self.at + 1, close)
             self.at = close + 1
             return self.postfix(inner, close)
@@ -112,7 +119,7 @@ class Parser:
             if word != "::" or self.at + 1 >= self.end:
                 raise Unread
             self.at += 1
-            return self.primary()
+            return self._deeper(self.primary)
         if word == "sizeof":
             return self._sizeof()
         start = self.at

@@ -75,7 +75,7 @@ def _variable_extents(reader: Reader, name: str, at: int) -> Triple:
     declared = reader.names.lookup(name, at)
     if declared is None:
         if reader.outer is not None:
-            return _variable_extents(reader.outer[0], name, reader.outer[1])
+            return _variable_extents(reader.outside(reader.outer[0]), name, reader.outer[1])
         expanded = reader.text.expanded(at, at + 1)
         if expanded is not None:
             return dimensions(reader.within(expanded, at), 0, len(expanded.words))

@@ -85,7 +85,7 @@ class Reader:
         declared = self.names.lookup(name, at)
         if declared is None and self.outer is not None:
             outer, place = self.outer
-            return outer.name(name, fields, place)
+            return self.outside(outer).name(name, fields, place)
         shown = ".".join((name, *fields))
         if declared is None:
             if name in _WORDS and not fields:
@@ -294,6 +294,13 @@ class Reader:
     def within(self, expanded: Words, at: int) -> Reader:
         """A reader of the words that a macro at a place stands for."""
         return self.inner(names=Names(expanded), outer=(self, at))
+
+    def outside(self, outer: Reader) -> Reader:
+        """The reader of what is around a macro, as deep as this one: macros can mean each other.
+
+        Raises `Unread` where that is too deep.
+        """
+        return self.inner(names=outer.names, bound=outer.bound, outer=outer.outer)
 
 
 def _free(value: HostExpression) -> bool:

@@ -51,7 +51,7 @@ def code_of(node: Node, scope: Scope) -> Assembly | str:
 
 def held_types(body: Node, scope: Scope) -> dict[str, Type]:
     """For names in a function's body, the type that inline assembly says their registers have."""
-    if b"asm" not in (body.text or b""):
+    if scope.program.expanded.text.find(b"asm", body.start_byte, body.end_byte) < 0:
         return {}
     found: dict[str, Type | None] = {}
     loaded: list[str] = []
