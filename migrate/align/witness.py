@@ -17,7 +17,7 @@ from migrate.align.binding import Binding, BoundTensor
 from migrate.align.overflow import WIDE, Overflow, Watched
 from migrate.budget import Meter
 from migrate.ir.evaluate import evaluate
-from migrate.ir.nodes import Fill, Kernel, Map, walk
+from migrate.ir.nodes import Fill, Kernel, Load, Map, walk
 from migrate.ir.nodes import Value as Operand
 from migrate.ir.normal import Tensor
 from migrate.ir.reals import Reals
@@ -37,6 +37,7 @@ _REACH: Final = 1e7
 _COMPARING: Final = frozenset(
     {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 )
+_SPECIAL: Final = frozenset({"is_nan", "is_inf", "is_finite"})
 _LIMITING: Final = frozenset({"maximum", "minimum", "maximum_number", "minimum_number"})
 
 _SAME: Final = 1e-6
@@ -82,20 +83,31 @@ def witnesses(
 
 
 def _around_thresholds(sides: Sides, binding: Binding) -> tuple[str, ...]:
-    """Families that reach the numbers which either kernel compares with, or clamps at.
+    """Families that reach the numbers which either kernel compares with, clamps or tests for.
 
-    Usual inputs never come near a clamp at 1000: without these, it would seem not to matter.
+    Usual inputs never come near a clamp at 1000, and hold no NaN: without these families neither
+    would seem to matter.
     """
     inputs = [tensor for tensor in binding.tensors if tensor.is_input]
     if any(not tensor.cuda_dtype.is_float for tensor in inputs):
         return ()  # integers may be positions, which must not be drawn so
     found: set[int] = set()
+    special = False
     for kernel, _, _ in sides:
         numbers: dict[Operand, float] = {}
+        loads: dict[Operand, object] = {}
         for op in walk(kernel.body):
             match op:
                 case Fill(result=result, number=number):
                     numbers[result] = float(number)
+                case Map(operator=operator) if operator in _SPECIAL:
+                    special = True
+                case Load(result=result, source=source, index=index):
+                    loads[result] = (source, index)
+                case Map(operator="equal" | "not_equal", args=(one, other)) if loads.get(
+                    one, one
+                ) == loads.get(other, other):
+                    special = True  # what is not equal to itself is NaN
                 case Map(operator=operator, args=args) if operator in _COMPARING | _LIMITING:
                     for arg in args:
                         size = abs(numbers.get(arg, 0.0))
@@ -103,7 +115,8 @@ def _around_thresholds(sides: Sides, binding: Binding) -> tuple[str, ...]:
                         if 2.0 < size < most:
                             found.add(ceil(size))
     largest = sorted(found)[-MAX_THRESHOLDS:]
-    return tuple(f"int({-2 * size}, {2 * size + 1})" for size in largest)
+    around = [f"int({-2 * size}, {2 * size + 1})" for size in largest]
+    return (*around, *(["special"] if special else []))
 
 
 _WHOLE = 2.0**53

@@ -5,6 +5,7 @@
 | `normal` | mean 0, deviation 1 | -100 to 100 (unsigned: 0 to 100) | even odds |
 | `uniform` | 0 to 1, without 1 | as `normal` | even odds |
 | `wide` | mean 0, deviation 1000 | as `normal` | even odds |
+| `special` | as `normal`, with NaN and both infinities strewn in | as `normal` | even odds |
 | `ones`, `zeros`, `arange` | 1, 0, the flat index | the same | index odd |
 | `int(lo, hi)` | whole numbers, lo to hi without hi | the same | value odd |
 | `file.npy` | the file's values; shape and kind of dtype must agree | | |
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 MAX_ELEMENTS: Final = 2**30
 """The most elements that a tensor may have: 4 GiB of float32."""
 
-Kind = Literal["normal", "uniform", "wide", "ones", "zeros", "arange"]
+Kind = Literal["normal", "uniform", "wide", "special", "ones", "zeros", "arange"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 _INTEGERS = re.compile(r"int\s*\((?P<low>[^,]*),(?P<high>.*)\)", re.DOTALL)
@@ -114,7 +115,11 @@ def make(
             values = random.random(shape)
         case "wide" if floating:
             values = 1000.0 * random.standard_normal(shape)
-        case "normal" | "uniform" | "wide":
+        case "special" if floating:
+            values = random.standard_normal(shape)
+            for number, odds in ((np.nan, 0.1), (np.inf, 0.05), (-np.inf, 0.05)):
+                values[random.random(shape) < odds] = number
+        case "normal" | "uniform" | "wide" | "special":
             low = 0 if np.issubdtype(dtype, np.unsignedinteger) else -100
             values = random.integers(low, 101, shape)
         case Integers(low_expression, high_expression):

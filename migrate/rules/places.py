@@ -152,13 +152,12 @@ def described(mismatch: Mismatch, total: int) -> str:
     if mismatch.sampled:
         return f"about {mismatch.count:,} of {total:,} elements (element {first:,} is one)"
     count = len(elements)
-    noun = "element" if count == 1 else "elements"
     if count == total:
         return f"all {total:,} elements" if total > 1 else "the only element"
     if last - first + 1 == count:
         where = f"{first:,}" if count == 1 else f"{first:,} to {last:,}"
-        return f"{count:,} of {total:,} {noun} ({where})"
-    return f"{count:,} of {total:,} {noun} (the first is {first:,})"
+        return f"{count:,} of {total:,} elements ({where})"
+    return f"{count:,} of {total:,} elements (the first is {first:,})"
 
 
 def shown(number: Value) -> str:

@@ -395,3 +395,32 @@ def test_the_share_that_agrees() -> None:
     out = outputs(relation)["out"]
     assert (out.agreeing, out.status) == (0.5, "refuted")
     assert 0.5 <= out.alike < 1.0
+
+
+CLAMPED = """
+nisa.tensor_scalar(
+    dst=a, data=a, op0=nl.minimum, operand0={high}, op1=nl.maximum, operand1=-{high}
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("expression", "compute"),
+    [
+        ("fmaxf(fminf(x[i], 1000.0f), -1000.0f)", CLAMPED.format(high=2000.0)),
+        ("fminf(x[i], 1.0e6f)", ""),
+        ("x[i] > 5.0e5f ? 0.0f : x[i]", ""),
+        ("isnan(x[i]) ? 0.0f : x[i]", ""),
+        ("isinf(x[i]) ? 7.0f : x[i]", ""),
+        ("x[i] != x[i] ? 0.0f : x[i]", ""),
+    ],
+)
+def test_what_usual_inputs_never_reach_is_refuted(expression: str, compute: str) -> None:
+    assert statuses(cuda(f"out[i] = {expression};"), tiles(compute), case(n=[100])) == ["refuted"]
+
+
+@pytest.mark.parametrize("sentinel", ["-1.0e9f", "-3.402823466e+38f"])
+def test_a_number_that_stands_for_infinity_is_no_threshold(sentinel: str) -> None:
+    left = cuda(f"out[i] = fmaxf(fmaxf({sentinel}, x[i]), y[i]);")
+    right = tiles("nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.maximum)")
+    assert "refuted" not in statuses(left, right, case(n=[100]))

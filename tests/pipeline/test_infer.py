@@ -492,3 +492,18 @@ void launch(const float* x, float* y, int a, int b, int c) {
     wrong = BATCHED_NKI.replace("operand0=2.0", "operand0=3.0")
     with pytest.raises(SourceError, match="in an order that no access shows"):
         compared(cuda, wrong)
+
+
+def test_a_size_in_a_struct_is_not_made_up() -> None:
+    cuda = """struct Args { float scale; int n; };
+__global__ void scale(const float* x, float* y, Args a, int rows) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < a.n * rows) y[i] = a.scale * x[i];
+}
+void launch(const float* x, float* y, int n, int rows) {
+  Args a{2.0f, n};
+  scale<<<(n * rows + 255) / 256, 256>>>(x, y, a, rows);
+}
+"""
+    with pytest.raises(SourceError, match=r"the value of a\.n, a member of a struct, is not read"):
+        inferred(cuda, VECTOR_NKI)

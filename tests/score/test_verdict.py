@@ -104,6 +104,14 @@ def test_findings_that_leave_it_faithful(finding: Finding, verdict: str) -> None
     assert weighed(findings=(finding,)).verdict == verdict
 
 
+def test_runs_without_a_proof_are_said_to_be_all() -> None:
+    assert any(
+        reason.startswith("not proved")
+        for reason in weighed(statuses=["unknown"], runs=(PASS,)).reasons
+    )
+    assert not any("not proved" in reason for reason in weighed(runs=(PASS,)).reasons)
+
+
 def test_what_could_not_be_read_is_said_beside_the_runs() -> None:
     found = weighed(statuses=["unknown"], runs=(PASS,), gaps=("line 3 is not understood",))
     assert found.reasons[-1] == "line 3 is not understood"
