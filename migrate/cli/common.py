@@ -114,6 +114,19 @@ def defines(parser: Parser, options: argparse.Namespace) -> dict[str, str]:
     return found
 
 
+def add_format(parser: Parser, *choices: str) -> None:
+    """`--format` with the first choice as the default, and `--json` for short."""
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--format", choices=choices, default=choices[0], help=f"default: {choices[0]}")
+    how.add_argument(
+        "--json",
+        dest="format",
+        action="store_const",
+        const="json",
+        help="the same as --format json",
+    )
+
+
 def add_nki_version(parser: Parser) -> None:
     """The option that says which version of NKI a kernel is for."""
     parser.add_argument(

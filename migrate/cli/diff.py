@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Literal, cast
 
 from migrate.cli import OK, SAYS_NO, UNDETERMINED, VERBS
-from migrate.cli.common import Parser, Status, add_subjects, emit, subjects
+from migrate.cli.common import Parser, Status, add_format, add_subjects, emit, subjects
 
 if TYPE_CHECKING:
     from migrate.results import Comparison
@@ -26,7 +26,7 @@ def run(arguments: list[str]) -> int:
         ],
     )
     add_subjects(parser)
-    parser.add_argument("--format", choices=("text", "json", "md"), default="text")
+    add_format(parser, "text", "json", "md")
     parser.add_argument(
         "--fail-on",
         choices=("error", "warning", "note", "never"),

@@ -8,6 +8,7 @@ from migrate.cli import OK, UNDETERMINED, VERBS
 from migrate.cli.common import (
     EXITS_ALONE,
     Parser,
+    add_format,
     add_nki_version,
     add_preprocessing,
     defines,
@@ -24,7 +25,7 @@ def run(arguments: list[str]) -> int:
         VERBS["ir"],
         [
             "migrate ir kernel.cu",
-            "migrate ir kernel.py::vector_add --json",
+            "migrate ir kernel.py::vector_add --format json",
             "migrate ir kernel.py --case case.toml",
             "migrate ir extension.py --side cuda",
         ],
@@ -39,7 +40,7 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--case", metavar="FILE", help="sizes and tensors to read it with")
     add_nki_version(parser)
     add_preprocessing(parser)
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    add_format(parser, "text", "json")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE")
     options = parser.parse_args(arguments)
     if is_case(options.file):
@@ -57,7 +58,7 @@ def run(arguments: list[str]) -> int:
         defines=defines(parser, options),
         include=options.include,
     )
-    if options.json:
+    if options.format == "json":
         from migrate.report import json
 
         emit(json.render(document), options.output)

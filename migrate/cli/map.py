@@ -8,6 +8,7 @@ from migrate.cli import OK, UNDETERMINED, VERBS
 from migrate.cli.common import (
     EXITS_ALONE,
     Parser,
+    add_format,
     add_preprocessing,
     defines,
     emit,
@@ -34,9 +35,7 @@ def run(arguments: list[str]) -> int:
     )
     parser.add_argument("--case", metavar="FILE", help="launch, template arguments and macros")
     parser.add_argument("--target", choices=("trn1", "trn2", "trn3"), default="trn2")
-    parser.add_argument(
-        "--format", choices=("text", "json", "md"), default="text", help="default: text"
-    )
+    add_format(parser, "text", "json", "md")
     add_preprocessing(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE")
     options = parser.parse_args(arguments)

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentTypeError
 
 from migrate.cli import SAYS_NO, UNDETERMINED, VERBS
-from migrate.cli.common import Parser, Status, add_subjects, emit, subjects
+from migrate.cli.common import Parser, Status, add_format, add_subjects, emit, subjects
 
 
 def run(arguments: list[str]) -> int:
@@ -16,12 +16,12 @@ def run(arguments: list[str]) -> int:
         VERBS["score"],
         [
             "migrate score kernel.cu kernel.py",
-            "migrate score case.toml --run never --json",
+            "migrate score case.toml --run never --format json",
             "migrate score case.toml --fail-under 90",
         ],
     )
     add_subjects(parser)
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    add_format(parser, "text", "json")
     parser.add_argument(
         "--fail-under",
         metavar="N",
@@ -50,7 +50,7 @@ def run(arguments: list[str]) -> int:
         )
     finally:
         status.done()
-    if options.json:
+    if options.format == "json":
         emit(account(result).to_json(indent=2) + b"\n", options.output)
     else:
         from migrate.report import score

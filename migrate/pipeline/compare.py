@@ -183,7 +183,7 @@ def _located(
     span, change = cause
     chosen = next((each for each in suspected if span in each.suspects), suspected[0])
     finding = chosen.finding
-    message = f"{finding.message}; with {change} both kernels agree"
+    message = f"{finding.message.removesuffix(chosen.guess)}; with {change} both kernels agree"
     others = [each.finding for each in found if each is not chosen and _follows(each.finding)]
     located = msgspec.structs.replace(
         finding,

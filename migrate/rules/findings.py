@@ -16,10 +16,14 @@ MAX_MESSAGE = 300
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A finding, and the places among which its cause is if the rule could not tell."""
+    """A finding, and the places among which its cause is if the rule could not tell.
+
+    `guess` is the end of its message that holds only if the cause is not found.
+    """
 
     finding: Finding
     suspects: tuple[Span, ...] = ()
+    guess: str = ""
 
 
 def findings(evidence: Evidence) -> tuple[Found, ...]:
@@ -44,13 +48,14 @@ def findings(evidence: Evidence) -> tuple[Found, ...]:
                 family=rule.family,
                 severity=draft.severity or rule.severity,
                 effect=draft.effect or rule.effect,
-                message=_cut(draft.message),
+                message=_cut(draft.message + draft.guess),
                 side=draft.side,
                 span=draft.span,
                 related=draft.related,
                 witness=draft.witness,
             ),
             draft.suspects,
+            draft.guess,
         )
         for number, (rule, draft) in enumerate(ordered, 1)
     )

@@ -48,7 +48,7 @@ def check(evidence: Evidence) -> Iterator[Draft]:
         draft = Draft(
             message=(
                 f"{described(mismatch, total)} of {mismatch.output} are never written"
-                f" at {at(relation.sizes.items())}{blame.reason}"
+                f" at {at(relation.sizes.items())}{blame.reason if blame.sure else ''}"
             ),
             side="nki",
             span=blame.span,
@@ -58,6 +58,7 @@ def check(evidence: Evidence) -> Iterator[Draft]:
             ),
             witness=witness_in(relation, mismatch),
             suspects=() if blame.sure else blame.others,
+            guess="" if blame.sure else blame.reason,
         )
         drafts.setdefault(mismatch.output, []).append((draft, blame.span != reading.nki.span))
     for told in drafts.values():

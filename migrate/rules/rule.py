@@ -79,7 +79,8 @@ class Draft:
     """A finding before it has an identity and points.
 
     `severity` and `effect` are the rule's own unless given.  `suspects` are the places among
-    which the cause is, where the rule cannot tell which it is.
+    which the cause is, where the rule cannot tell which it is; `guess` ends the message unless
+    the cause is found.
     """
 
     message: str
@@ -90,6 +91,7 @@ class Draft:
     severity: Severity | None = None
     effect: Effect | None = None
     suspects: tuple[Span, ...] = ()
+    guess: str = ""
 
 
 @dataclass(frozen=True, slots=True)

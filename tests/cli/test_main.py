@@ -1,8 +1,10 @@
 """The command line around the verbs: help, usage errors, failures in one sentence."""
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -142,3 +144,23 @@ def test_help_imports_no_heavy_module(checkout):
         [sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["diff", "samples/vector_add/case.toml", "--run", "never"],
+        ["score", "samples/vector_add/case.toml", "--run", "never"],
+        ["ir", "samples/vector_add/kernel.py"],
+        ["map", "samples/vector_add/kernel.cu"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_json_by_either_name(arguments, capfd, monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[2])
+    shown = []
+    for option in (["--json"], ["--format", "json"]):
+        assert main([*arguments, *option]) == OK
+        shown.append(json.loads(capfd.readouterr().out))
+    assert shown[0] == shown[1]
+    assert main([*arguments, "--format", "text", "--json"]) == USAGE

@@ -65,3 +65,23 @@ __global__ void k(const float* x, float* y, int n) {{
     x = np.arange(80, dtype=np.float32)
     made = agrees(text, x=x, y=np.zeros(80, np.float32), n=n, block=8)
     assert made.statements.opaque == 0
+
+
+def test_shared_memory_whose_elements_have_no_size() -> None:
+    made = lifted(
+        """
+__global__ void k(const float* x, float* y, int n) {
+  extern __shared__ unsigned char extra[][][];
+  const int i = threadIdx.x;
+  if (i < n) {
+    y[i] = x[i];
+    extra[0][0][i] = 1;
+  }
+}
+""",
+        (1,),
+        (32,),
+    )
+    reasons = [op.reason for op in walk(made.body) if isinstance(op, Opaque)]
+    assert any("no size" in reason for reason in reasons)
+    assert made.statements.coverage < 1.0

@@ -86,6 +86,8 @@ class Declarations(Loops):
         if not isinstance(kind, Array):
             kind = Array(kind, 1)
         element = self._seen_as(kind.element)
+        if not element.size:
+            raise self.not_lifted("shared memory whose elements have no size", variable.span)
         if variable.storage == "dynamic-shared":
             if self.dynamic is None:
                 size = self.dynamic_bytes // element.size
