@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from functools import cache
 from typing import Final
 
@@ -68,16 +69,23 @@ def tree(text: bytes, name: str, meter: Meter) -> Node:
     """The root of the tree of a text.
 
     Raises what the meter raises, and `SourceError` only for text that no parser could make
-    anything of.
+    anything of, or only in a time that grows with a power of its length.
     """
     parser = Parser(_language())
     stopped: list[Exception] = []
+    allowed = PARSER_TURNS + len(text) // BYTES_A_TURN
+    turns = 0
+    began = time.process_time()
 
     def read(offset: int, _point: object) -> bytes:
         return b"" if stopped else text[offset : offset + _CHUNK]
 
     def progress(_offset: int, _error: bool) -> bool:
         # An exception must not pass through the parser, so it waits here.
+        nonlocal turns
+        turns += 1
+        if turns > allowed and time.process_time() - began > PARSER_SECONDS:
+            stopped.append(SourceError("has more readings than the parser can follow", file=name))
         try:
             meter.look()
         except Exception as error:  # noqa: BLE001
@@ -94,6 +102,14 @@ def tree(text: bytes, name: str, meter: Meter) -> Node:
         raise stopped[0]
     return made.root_node
 
+
+PARSER_TURNS: Final = 300
+BYTES_A_TURN: Final = 40
+"""How often the parser may report on its way: in 984 public files at most once in 55 bytes,
+whatever is wrong with them; in `A<A<A<` thousands deep once in 10, each time slower."""
+
+PARSER_SECONDS: Final = 3.0
+"""A backstop: many reports alone are no harm, of brackets ten thousand deep each is quick."""
 
 MAX_OPEN: Final = 4096
 """Questions that may be half answered at one place: more are a text that nests without end."""
