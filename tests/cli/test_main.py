@@ -163,4 +163,9 @@ def test_json_by_either_name(arguments, capfd, monkeypatch):
         assert main([*arguments, *option]) == OK
         shown.append(json.loads(capfd.readouterr().out))
     assert shown[0] == shown[1]
-    assert main([*arguments, "--format", "text", "--json"]) == USAGE
+
+
+@pytest.mark.parametrize("verb", ["diff", "map"])
+def test_two_formats_are_a_usage_error(verb, capsys):
+    assert main([verb, "kernel.cu", "--format", "md", "--json"]) == USAGE
+    assert "not allowed with argument" in capsys.readouterr().err
