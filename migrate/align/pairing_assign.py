@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from migrate import facts
 from migrate.ir.constructs import ANCHORS, Construct
+from migrate.numerics.single import as_float32
 
 _LIMIT = 3.0
 """Cost above which two constructs are left without a partner rather than paired."""
@@ -292,14 +293,8 @@ def _akin(left: Sequence[float], right: Sequence[float]) -> bool:
 
 
 def _core(number: float) -> float:
-    import struct
-
     size = abs(number)
-    size = 1.0 / size if 0.0 < size < 1.0 else size
-    try:
-        return float(struct.unpack("f", struct.pack("f", size))[0])
-    except OverflowError:
-        return size
+    return as_float32(1.0 / size if 0.0 < size < 1.0 else size)
 
 
 def _ranks(constructs: Sequence[Construct], side: str) -> dict[tuple[str, str], float]:

@@ -20,6 +20,7 @@ from migrate.ir.index import Range
 from migrate.ir.nodes import AxisKind, Kernel, Space
 from migrate.numerics.dtypes import DType
 from migrate.numerics.operators import OPERATORS
+from migrate.numerics.single import as_float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ class Judge:
 
     def numbers(self, match: Match) -> Answer:
         left, right = _numbers(match.cuda), _numbers(match.nki)
-        if {_short(x) for x in left} == {_short(x) for x in right} or self.proved(match):
+        if {as_float32(x) for x in left} == {as_float32(x) for x in right} or self.proved(match):
             return _YES
         both = [", ".join(f"{number:g}" for number in side) for side in (left, right)]
         shown = f"{both[0]} in CUDA, {both[1]} in NKI"
@@ -280,16 +281,6 @@ def _ranges(constructs: tuple[Construct, ...]) -> Mapping[str, Range]:
 
 def _numbers(constructs: tuple[Construct, ...]) -> tuple[float, ...]:
     return tuple(dict.fromkeys(number for c in constructs for number in c.numbers))
-
-
-def _short(number: float) -> float:
-    """A number as float32 holds it, so that 0.1 and 0.1f are one."""
-    import struct
-
-    try:
-        return float(struct.unpack("f", struct.pack("f", number))[0])
-    except OverflowError:
-        return number
 
 
 def _narrowest(constructs: tuple[Construct, ...]) -> DType | None:

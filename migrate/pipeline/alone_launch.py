@@ -18,7 +18,7 @@ from migrate.cuda.parse import Definition, Program
 from migrate.ir.index import Index, TooComplex
 from migrate.ir.nodes import Kernel
 from migrate.pipeline.infer_geometry import Triple, geometry
-from migrate.pipeline.infer_launch import Started, TemplateValue, begun
+from migrate.pipeline.infer_launch import Started, TemplateValue, begun, substituted
 from migrate.source import SourceError
 
 ASSUMED = (32, 128, 4, 8, 256, 16, 64, 2, 1)
@@ -74,14 +74,10 @@ class Setting:
         def one(index: Index) -> Index:
             return index.substitute(sizes)
 
-        def all_of(extents: Triple) -> Triple:
-            x, y, z = map(one, extents)
-            return x, y, z
-
         return replace(
             self,
-            grid=all_of(self.grid),
-            block=all_of(self.block),
+            grid=substituted(self.grid, sizes),
+            block=substituted(self.block, sizes),
             shared=one(self.shared),
             integers={name: one(index) for name, index in self.integers.items()},
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from migrate.numerics.single import as_float32
 from migrate.pipeline.kernels import Pair
 from migrate.python_text import span_of
 from migrate.rules.rule import Problem
@@ -23,7 +24,9 @@ def differing_defaults(given: Pair, completed: Pair) -> tuple[Problem, ...]:
         if scalar.cuda is None or scalar.cuda in stated or scalar.nki not in defaults:
             continue
         node, default = defaults[scalar.nki]
-        if isinstance(scalar.value, int | float) and _single(scalar.value) != _single(default):
+        if not isinstance(scalar.value, int | float):
+            continue
+        if as_float32(scalar.value) != as_float32(default):
             message = (
                 f"the default of {scalar.nki} is {default:g}, the launch of the CUDA kernel"
                 f" passes {scalar.value:g}"
@@ -51,13 +54,3 @@ def _defaults(node: ast.FunctionDef) -> Iterator[tuple[str, tuple[ast.expr, floa
             continue
         if isinstance(value.value, int | float) and not isinstance(value.value, bool):
             yield argument.arg, (default, sign * value.value)
-
-
-def _single(number: float) -> float:
-    """As float32 holds it: 1e-5 and 1e-5f are one."""
-    import struct
-
-    try:
-        return float(struct.unpack("f", struct.pack("f", number))[0])
-    except OverflowError:
-        return float("inf")

@@ -18,7 +18,7 @@ from migrate.ir.index import ONE, Index
 from migrate.ir.nodes import Kernel, Map, walk
 from migrate.pipeline.infer_extents import Extents, Open, factors, shapes
 from migrate.pipeline.infer_geometry import Triple, geometry
-from migrate.pipeline.infer_launch import Started, TemplateValue, started
+from migrate.pipeline.infer_launch import Started, TemplateValue, started, substituted
 from migrate.pipeline.infer_match import Array
 from migrate.pipeline.kernels import Pair
 from migrate.source import SourceError
@@ -66,14 +66,10 @@ class Subject:
         def one(index: Index) -> Index:
             return index.substitute(values)
 
-        def all_of(extents: Triple) -> Triple:
-            x, y, z = map(one, extents)
-            return x, y, z
-
         return replace(
             self,
-            grid=all_of(self.grid),
-            block=all_of(self.block),
+            grid=substituted(self.grid, values),
+            block=substituted(self.block, values),
             shared=one(self.shared),
             integers={name: one(index) for name, index in self.integers.items()},
             values={name: value for name, value in self.values.items() if name not in values},
@@ -116,7 +112,7 @@ def subject(pair: Pair, meter: Meter) -> Subject:
     if grid is None or block is None:
         made = geometry(_anyhow(pair, launch, meter), grid, block, kernel.launch_bounds)
         integers = dict(launch.integers)
-        grid, block = (_over(made.grid, integers), _over(made.block, integers))
+        grid, block = (substituted(made.grid, integers), substituted(made.block, integers))
         told += made.told
     shared = launch.shared if launch.shared is not None else Index.of(0)
     if launch.shared is None and _takes_dynamic(pair):
@@ -158,11 +154,6 @@ def _anyhow(pair: Pair, launch: Started, meter: Meter) -> Kernel:
     grid = launch.grid or tuple(Index.size(f"gridDim.{axis}") for axis in "xyz")
     block = launch.block or tuple(Index.size(f"blockDim.{axis}") for axis in "xyz")
     return lift(pair.program, pair.cuda.name, {}, grid, block, launch.template or None, meter=meter)
-
-
-def _over(extents: Triple, integers: Mapping[str, Index]) -> Triple:
-    x, y, z = (extent.substitute(integers) for extent in extents)
-    return x, y, z
 
 
 def _takes_dynamic(pair: Pair) -> bool:

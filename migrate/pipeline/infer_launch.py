@@ -38,6 +38,7 @@ from migrate.pipeline.kernels import Pair
 from migrate.source import SourceError
 
 Triple = tuple[Index, Index, Index]
+
 TemplateValue = bool | int | float | str
 
 LITERAL = 1024
@@ -45,6 +46,12 @@ LITERAL = 1024
 
 _RESERVED = frozenset({"min", "max", "ceil_div"})
 _MAX_DEPTH = 40
+
+
+def substituted(extents: Triple, values: Mapping[str, int | Index]) -> Triple:
+    """The extents of a grid or block with sizes replaced."""
+    x, y, z = (extent.substitute(values) for extent in extents)
+    return x, y, z
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,26 +25,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from migrate.rules.places import related
-from migrate.rules.rule import MAYBE, Draft, Evidence, Rule
+from migrate.rules.rule import Draft, Evidence, Rule
+from migrate.rules.version_problems import drafts
 
 NO_VERSION = "version:none"
 """Code of what no version of NKI has all of."""
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
-    for problem in evidence.problems:
-        if problem.side != "nki" or not problem.code.startswith(NO_VERSION):
-            continue
-        maybe = problem.code.endswith(MAYBE)
-        yield Draft(
-            message=problem.message,
-            side="nki",
-            span=problem.span,
-            related=related("nki", problem.related),
-            severity="warning" if maybe else None,
-            effect="style" if maybe else None,
-        )
+    yield from drafts(evidence, NO_VERSION)
 
 
 RULE = Rule("API402", "no-version-fits", "api", "error", "rejects", check)

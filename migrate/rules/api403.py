@@ -23,26 +23,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from migrate.rules.places import related
-from migrate.rules.rule import MAYBE, Draft, Evidence, Rule
+from migrate.rules.rule import Draft, Evidence, Rule
+from migrate.rules.version_problems import drafts
 
 UNKNOWN_NAME = "version:unknown"
 """Code of a name that no version of NKI has."""
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
-    for problem in evidence.problems:
-        if problem.side != "nki" or not problem.code.startswith(UNKNOWN_NAME):
-            continue
-        maybe = problem.code.endswith(MAYBE)
-        yield Draft(
-            message=problem.message,
-            side="nki",
-            span=problem.span,
-            related=related("nki", problem.related),
-            severity="warning" if maybe else None,
-            effect="style" if maybe else None,
-        )
+    yield from drafts(evidence, UNKNOWN_NAME)
 
 
 RULE = Rule("API403", "unknown-name", "api", "error", "rejects", check)

@@ -25,26 +25,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from migrate.rules.places import related
-from migrate.rules.rule import MAYBE, Draft, Evidence, Rule
+from migrate.rules.rule import Draft, Evidence, Rule
+from migrate.rules.version_problems import drafts
 
 NOT_IN_VERSION = "version:absent"
 """Code of what the version that a kernel is for does not have."""
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
-    for problem in evidence.problems:
-        if problem.side != "nki" or not problem.code.startswith(NOT_IN_VERSION):
-            continue
-        maybe = problem.code.endswith(MAYBE)
-        yield Draft(
-            message=problem.message,
-            side="nki",
-            span=problem.span,
-            related=related("nki", problem.related),
-            severity="warning" if maybe else None,
-            effect="style" if maybe else None,
-        )
+    yield from drafts(evidence, NOT_IN_VERSION)
 
 
 RULE = Rule("API404", "not-in-version", "api", "error", "rejects", check)
