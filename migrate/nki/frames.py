@@ -15,6 +15,7 @@ from migrate.nki.values import (
     Buffer,
     Iteration,
     LoopValue,
+    Mask,
     Memory,
     Problem,
     Range,
@@ -52,7 +53,8 @@ class Instruction:
 
     `operands` are by parameter name in the instruction's order, `attributes` are its
     other arguments (operators, flags, numbers).  `opcode` is "opaque" where the source
-    was not understood; `reason` then says why.
+    was not understood; `reason` then says why.  `mask` leaves out elements that no smaller view
+    leaves out.
     """
 
     number: int
@@ -63,6 +65,7 @@ class Instruction:
     loops: tuple[LoopValue, ...]
     problems: tuple[Problem, ...] = ()
     reason: str = ""
+    mask: Mask | None = None
 
     @property
     def span(self) -> Span:

@@ -82,7 +82,8 @@ class LoopValue:
 class Buffer:
     """One allocation.  Tiles allocated in a loop are one buffer an iteration.
 
-    `ordinal` counts allocations of the run; `loops` are the loops around it.
+    `ordinal` counts allocations of the run; `loops` are the loops around it.  `partition` is
+    the axis that goes over the partitions: those before it are blocks (NKI 0.1, `nl.par_dim`).
     """
 
     name: str
@@ -93,6 +94,7 @@ class Buffer:
     loops: tuple[LoopValue, ...]
     role: Literal["parameter", "local"]
     ordinal: int
+    partition: int = 0
 
     @property
     def elements(self) -> int:
@@ -103,14 +105,53 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """Where a view stands in one dimension of its base.
+class Digit:
+    """`scale * (inner // divisor)`, or `scale * (inner % divisor)`: a part of an address."""
 
-    The position is `start` plus `step * i` for each (view axis, step) in `terms`.
+    scale: Number
+    inner: Address
+    divisor: Number
+    remainder: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An integer at every position of a view, such as where it stands in its base.
+
+    It is `start`, plus `step * i` for each (view axis, step) in `terms`, plus the `digits`:
+    quotients and remainders of such integers, of which a view with plain strides has none.
     """
 
     start: Number
     terms: tuple[tuple[int, Number], ...] = ()
+    digits: tuple[Digit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Indirect:
+    """A dimension of a view's base whose position is in part read from memory.
+
+    At every position of the view, `step` times an element of `offsets` (a tile of integers) is
+    added to the address in `dimension` of the base.  `axes` says for every axis of `offsets`
+    which axis of the view it goes along, `None` where it has one element only.
+    """
+
+    dimension: int
+    offsets: View
+    step: Number
+    axes: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """Which elements an instruction works on: those where every condition is at least 0.
+
+    The addresses are over the axes of the instruction's destination, or of what it reads where
+    an axis is reduced.  Conditions on one axis alone are not kept here: they make the views
+    smaller.
+    """
+
+    conditions: tuple[Address, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +162,10 @@ class View:
     `index` says the same per dimension of `base` with expressions.  `base` is the shape
     the buffer is read under (its own, or that of a reshape).  `faults` are problems
     found while slicing; every instruction that uses the view has them.
+
+    A view with `digits` in its index has no strides, one with `indirect` dimensions stands
+    where numbers in memory say: for both, `index` alone is the truth.  `dtype` may be another
+    than the buffer's, of the same size or not (the base then counts elements of `dtype`).
     """
 
     buffer: Buffer
@@ -131,6 +176,12 @@ class View:
     base: tuple[Number, ...]
     index: tuple[Address, ...]
     faults: tuple[Problem, ...] = ()
+    indirect: tuple[Indirect, ...] = ()
+
+    @property
+    def strided(self) -> bool:
+        """Whether offset and strides say where every element is."""
+        return not self.indirect and not any(address.digits for address in self.index)
 
     @property
     def sizes(self) -> tuple[int, ...]:
