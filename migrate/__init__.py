@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from migrate.api import compare, compare_text, lifted, run_cuda, run_nki
-    from migrate.results import Comparison, Finding, IrDocument
+    from migrate.api import compare, compare_text, lifted, lint, lint_text, run_cuda, run_nki
+    from migrate.results import Comparison, Finding, IrDocument, LintDocument
     from migrate.source import SourceError, Span
 
     __version__: str
@@ -23,12 +23,15 @@ __all__ = [
     "Comparison",
     "Finding",
     "IrDocument",
+    "LintDocument",
     "SourceError",
     "Span",
     "__version__",
     "compare",
     "compare_text",
     "lifted",
+    "lint",
+    "lint_text",
     "run_cuda",
     "run_nki",
 ]
@@ -37,11 +40,14 @@ _HOMES = {
     "Comparison": "migrate.results",
     "Finding": "migrate.results",
     "IrDocument": "migrate.results",
+    "LintDocument": "migrate.results",
     "SourceError": "migrate.source",
     "Span": "migrate.source",
     "compare": "migrate.api",
     "compare_text": "migrate.api",
     "lifted": "migrate.api",
+    "lint": "migrate.api",
+    "lint_text": "migrate.api",
     "run_cuda": "migrate.api",
     "run_nki": "migrate.api",
 }

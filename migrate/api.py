@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from migrate.budget import Budget
-from migrate.results import Comparison, IrDocument, Side
+from migrate.results import Comparison, IrDocument, LintDocument, Side
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,6 +107,57 @@ def lifted(
         defines=defines,
         include=include,
         nki_version=nki_version,
+    )
+
+
+def lint(
+    file: str,
+    kernel: str | None = None,
+    *,
+    case: str | None = None,
+    target: Literal["trn1", "trn2", "trn3"] | None = None,
+    nki_version: str | None = None,
+    budget: Budget | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> LintDocument:
+    """What is wrong with the NKI kernels of a file (all of them, or the one named).
+
+    Each is specialised at the sizes of a case, or at sizes inferred from the kernel, for a
+    target (`trn2` unless the case or `target` says otherwise), and held against the rules that
+    need no CUDA side.  `nki_version` as for `compare`; `budget` is for each kernel.
+
+    Raises `SourceError` for input that cannot be read.
+    """
+    from migrate.pipeline.lint import linted
+
+    return linted(
+        file,
+        kernel,
+        case=case,
+        target=target,
+        nki_version=nki_version,
+        budget=budget,
+        progress=progress,
+    )
+
+
+def lint_text(
+    nki: str,
+    kernel: str | None = None,
+    *,
+    case: str | None = None,
+    target: Literal["trn1", "trn2", "trn3"] | None = None,
+    nki_version: str | None = None,
+    budget: Budget | None = None,
+) -> LintDocument:
+    """`lint` for a text, which the result calls `kernel.py`; `case` is the text of a case.
+
+    Raises `SourceError` for input that cannot be read.
+    """
+    from migrate.pipeline.lint import linted_text
+
+    return linted_text(
+        nki, kernel, case=case, target=target, nki_version=nki_version, budget=budget
     )
 
 

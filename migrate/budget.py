@@ -93,6 +93,11 @@ class Meter:
         if self.progress is not None:
             self.progress(self.steps)
 
+    @property
+    def late(self) -> bool:
+        """Whether the seconds are used up, so that the clock may have ended something."""
+        return time.monotonic() > self._deadline
+
     def take(self, size: int) -> None:
         """Account for `size` bytes before they are allocated."""
         if self.bytes + size > self.budget.bytes:

@@ -365,6 +365,46 @@ class IrDocument(_Result, frozen=True, kw_only=True):
         return msgspec.json.decode(data, type=IrDocument)
 
 
+class LintedKernel(_Result, frozen=True, kw_only=True):
+    """What is wrong with one NKI kernel by itself.
+
+    `sizes` are those it was read at, `inferred` says what was not given; `reasons` say what was
+    not understood.  `complete` is false where instructions were not seen, so that rules about
+    them may have missed something.
+    """
+
+    name: str
+    span: Span
+    target: str
+    versions: NkiVersions | None = None
+    complete: bool
+    instructions: Count = 0
+    sizes: dict[str, int] = {}
+    inferred: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+class LintDocument(_Result, frozen=True, kw_only=True):
+    """The answer of `migrate lint --json`: every kernel of one NKI file."""
+
+    schema_version: Literal["1"] = SCHEMA_VERSION
+    tool: Tool
+    deterministic: bool
+    file: str
+    digest: str
+    kernels: tuple[LintedKernel, ...] = ()
+
+    def to_json(self, *, indent: int = 0) -> bytes:
+        """UTF-8 JSON; equal documents give equal bytes."""
+        return encoded(self, indent=indent)
+
+    @staticmethod
+    def from_json(data: bytes | str) -> LintDocument:
+        """Read `to_json`'s output; raises as `Comparison.from_json` does."""
+        return msgspec.json.decode(data, type=LintDocument)
+
+
 def schemas() -> dict[str, dict[str, Any]]:
     """The JSON Schemas (2020-12) by file name, as checked in under `mappings/schema`."""
     return {
@@ -372,6 +412,7 @@ def schemas() -> dict[str, dict[str, Any]]:
             Comparison, "What migrate says about a pair of kernels"
         ),
         "ir.schema.json": schema_of(IrDocument, "What migrate understood of a file's kernels"),
+        "lint.schema.json": schema_of(LintDocument, "What migrate finds in NKI kernels alone"),
     }
 
 

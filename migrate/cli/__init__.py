@@ -40,6 +40,7 @@ VERBS: Final[dict[str, str]] = {
     "review": "read a CUDA kernel and its NKI migration side by side in the terminal",
     "diff": "compare a CUDA kernel with its NKI migration, construct by construct",
     "score": "say how much of the CUDA kernel arrived, from 0 to 100, and what took the rest",
+    "lint": "say what is wrong with NKI kernels by themselves",
     "explain": "show the page of a rule, a mapping, a name or version of NKI, or a target",
     "ir": "show what was understood of the kernels of a file",
     "map": "say how each construct of a CUDA kernel would be written in NKI",

@@ -127,6 +127,16 @@ def add_format(parser: Parser, *choices: str) -> None:
     )
 
 
+def add_fail_on(parser: Parser) -> None:
+    """`--fail-on`."""
+    parser.add_argument(
+        "--fail-on",
+        choices=("error", "warning", "note", "never"),
+        default="error",
+        help="the mildest finding that makes the exit code 1 (default: error)",
+    )
+
+
 def add_nki_version(parser: Parser) -> None:
     """The option that says which version of NKI a kernel is for."""
     parser.add_argument(

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Literal, cast
 
 from migrate.cli import OK, SAYS_NO, UNDETERMINED, VERBS
-from migrate.cli.common import Parser, Status, add_format, add_subjects, emit, subjects
+from migrate.cli.common import Parser, Status, add_fail_on, add_format, add_subjects, emit, subjects
 
 if TYPE_CHECKING:
     from migrate.results import Comparison
@@ -27,12 +27,7 @@ def run(arguments: list[str]) -> int:
     )
     add_subjects(parser)
     add_format(parser, "text", "json", "md")
-    parser.add_argument(
-        "--fail-on",
-        choices=("error", "warning", "note", "never"),
-        default="error",
-        help="the mildest finding that makes the exit code 1 (default: error)",
-    )
+    add_fail_on(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write the report to FILE")
     options = parser.parse_args(arguments)
 

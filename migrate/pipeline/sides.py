@@ -16,7 +16,7 @@ from migrate.ir.nodes import Kernel, Opaque, walk
 from migrate.ir.validate import problems as malformed
 from migrate.pipeline.kernels import Pair
 from migrate.pipeline.launches import symbolic_launch
-from migrate.rules.hw201 import REFUSING
+from migrate.rules.codes import REFUSING
 from migrate.rules.hw202 import OUT_OF_BOUNDS
 from migrate.rules.rule import Problem
 from migrate.source import SourceError

@@ -32,3 +32,12 @@ def of(result: Comparison, case: str | Path | None = None) -> Mapping[str, Sourc
                 found[subject.file] = source
                 break
     return found
+
+
+def alone(file: str, digest: str) -> Mapping[str, Source]:
+    """The one file that a result is about, if it is still the one that was judged."""
+    try:
+        source = read(file)
+    except SourceError:
+        return {}
+    return {file: source} if source.digest == digest else {}

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from migrate.report import words
+from migrate.report.findings import finding_lines
 from migrate.source import neutral
 
 if TYPE_CHECKING:
@@ -25,14 +26,11 @@ if TYPE_CHECKING:
         Construct,
         ConstructSide,
         ConstructVerdict,
-        Finding,
         Run,
-        Severity,
-        Side,
         Status,
         Verdict,
     )
-    from migrate.source import Source, Span
+    from migrate.source import Source
 
 GLYPHS: Final[dict[ConstructVerdict, tuple[str, str]]] = {
     "matched": ("✓", "green"),
@@ -51,17 +49,14 @@ _VERDICTS: Final[dict[Verdict, str]] = {
     "not-faithful": "bold red",
     "undetermined": "bold yellow",
 }
-_SEVERITIES: Final[dict[Severity, str]] = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 _STATUS: Final[dict[Status, str]] = {
     "pass": "green",
     "investigate": "yellow",
     "fail": "bold red",
     "not-run": "dim",
 }
-_SIDES: Final[dict[Side, str]] = {"cuda": "CUDA", "nki": "NKI"}
 
 PIPE_WIDTH: Final = 120
-EXCERPT_LINES: Final = 3
 
 
 def write(result: Comparison, stream: TextIO, sources: Mapping[str, Source]) -> None:
@@ -96,7 +91,7 @@ def _print(result: Comparison, console: Console, sources: Mapping[str, Source]) 
             console.print(row)
     for finding in result.findings:
         console.print()
-        for line in _finding(finding, sources, console.width):
+        for line in finding_lines(finding, sources, console.width):
             console.print(line)
     if result.runs:
         console.print()
@@ -160,76 +155,6 @@ def _places(sides: tuple[ConstructSide, ...]) -> Text:
         Text.assemble((f"{side.span.start_line}: ", "dim"), neutral(side.summary)) for side in sides
     ]
     return Text("\n").join(lines) if lines else Text("–", "dim")
-
-
-def _finding(finding: Finding, sources: Mapping[str, Source], width: int) -> Iterator[Text]:
-    style = _SEVERITIES[finding.severity]
-    head = Text.assemble(
-        (f"{finding.severity} {finding.rule}", style),
-        (f" [{finding.effect}] ", "dim"),
-        (neutral(finding.message), "bold"),
-    )
-    if finding.suppressed is not None:
-        head.append(f"  (suppressed: {neutral(finding.suppressed)})", "dim")
-    yield head
-    yield from _place(_SIDES[finding.side], finding.span, sources, style, width)
-    for related in finding.related:
-        note = f" {neutral(related.note)}" if related.note else ""
-        yield from _place(f"{_SIDES[related.side]}{note}", related.span, sources, "cyan", width)
-    if finding.witness is not None:
-        yield Text(f"  {words.witness(finding.witness)}")
-    if finding.points:
-        yield Text(f"  costs {-finding.points:g} points", "dim")
-
-
-def _place(
-    label: str, span: Span, sources: Mapping[str, Source], style: str, width: int
-) -> Iterator[Text]:
-    """`label file:line:column`, the way there, and the text with what is meant underlined."""
-    yield Text.assemble(("  --> ", "dim"), f"{label} {neutral(str(span))}")
-    for frame in span.via:
-        place = f"{frame.file}:{frame.line}:{frame.column}"
-        yield Text(f"      through {frame.kind} {neutral(frame.name)} at {neutral(place)}", "dim")
-    source = sources.get(span.file)
-    if source is None or span.start_line > source.line_count:
-        return
-    last = span.end_line if span.end_column > 1 else span.end_line - 1
-    last = max(min(last, source.line_count), span.start_line)
-    shown = range(span.start_line, min(last, span.start_line + EXCERPT_LINES - 1) + 1)
-    gutter = len(str(shown[-1]))
-    for number in shown:
-        line = source.line(number)
-        start = span.start_column - 1 if number == span.start_line else _indent(line)
-        end = span.end_column - 1 if number == span.end_line else len(line)
-        before, marked, after = _window(
-            line, min(start, len(line)), min(end, len(line)), max(20, width - gutter - 11)
-        )
-        carets = (" " * cell_len(before), ("^" * max(1, cell_len(marked)), style))
-        for head, rest in (
-            (f"{number:>{gutter}}", (before, marked, after)),
-            (" " * gutter, carets),
-        ):
-            yield Text.assemble((f"  {head} | ", "dim"), *rest, no_wrap=True, overflow="crop")
-    if last > shown[-1]:
-        yield Text(f"  {'':>{gutter}} | ... to line {last}", "dim")
-
-
-def _window(line: str, start: int, end: int, width: int) -> tuple[str, str, str]:
-    """A line before, in and after the marked part: harmless, and `width` characters of it."""
-    first = max(0, start - width // 2) if len(line) > width else 0
-    last = min(len(line), first + width)
-    before = ("..." if first else "") + _flat(line[first:start])
-    marked = _flat(line[start : min(end, last)])
-    after = _flat(line[end:last]) if end < last else ""
-    return before, marked, after + ("..." if last < len(line) else "")
-
-
-def _flat(text: str) -> str:
-    return neutral(text).replace("\t", "    ")
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 def _runs(runs: tuple[Run, ...]) -> Table:

@@ -44,6 +44,11 @@ def output(result: OutputResult) -> str:
     return f"{neutral(result.name)}: {', '.join(parts)}"
 
 
+def counted(count: int, thing: str) -> str:
+    """`1 error`, `2 errors`, `1,234 instructions`."""
+    return f"{count:,} {thing}{'s' * (count != 1)}"
+
+
 def share(part: float) -> str:
     """A share in per cent; 99.6 % understood must not read as everything."""
     return "100 %" if part == 1.0 else f"{min(99.0, part * 100):.0f} %"

@@ -26,26 +26,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from migrate.rules.codes import CLAIMED, REFUSING
 from migrate.rules.places import related
 from migrate.rules.rule import Draft, Evidence, Rule
-
-REFUSING = "refused:"
-"""Prefix of the codes of problems that the NKI front end records on instructions."""
-
-TOO_LARGE = frozenset(
-    {"partitions", "stationary-size", "moving-size", "transpose-size", "tile-bytes"}
-)
-"""Codes that HW203 tells."""
-
-WRONG_MEMORY = frozenset({"memory", "tile-memory", "both-psum", "gpsimd-psum"})
-"""Codes that HW204 tells."""
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
     for problem in evidence.problems:
         if problem.side != "nki" or not problem.code.startswith(REFUSING):
             continue
-        if problem.code.removeprefix(REFUSING) not in TOO_LARGE | WRONG_MEMORY:
+        if problem.code.removeprefix(REFUSING) not in CLAIMED:
             yield Draft(
                 message=problem.message,
                 side="nki",

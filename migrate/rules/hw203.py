@@ -28,14 +28,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from migrate.rules.hw201 import REFUSING, TOO_LARGE
+from migrate.rules.codes import CLAIMS, REFUSING
 from migrate.rules.places import related
 from migrate.rules.rule import Draft, Evidence, Rule
 
 
 def check(evidence: Evidence) -> Iterator[Draft]:
     for problem in evidence.problems:
-        if problem.side == "nki" and problem.code.removeprefix(REFUSING) in TOO_LARGE:
+        if problem.side == "nki" and problem.code.removeprefix(REFUSING) in CLAIMS["HW203"]:
             # The first of the places that decided the size is its cause, if there is any.
             places = (*problem.related, problem.span)
             yield Draft(

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from migrate.rules.hw201 import REFUSING, WRONG_MEMORY
+from migrate.rules.codes import CLAIMS, REFUSING
 from migrate.rules.places import related
 from migrate.rules.rule import Draft, Evidence, Rule
 
@@ -36,7 +36,7 @@ from migrate.rules.rule import Draft, Evidence, Rule
 def check(evidence: Evidence) -> Iterator[Draft]:
     for problem in evidence.problems:
         code = problem.code.removeprefix(REFUSING)
-        if problem.side != "nki" or code not in WRONG_MEMORY:
+        if problem.side != "nki" or code not in CLAIMS["HW204"]:
             continue
         places = (problem.span, *problem.related)
         if code == "tile-memory" and problem.related:

@@ -9,6 +9,7 @@ from migrate.rules import (
     api402,
     api403,
     api404,
+    api405,
     cuda501,
     cuda502,
     cuda503,
@@ -19,6 +20,7 @@ from migrate.rules import (
     hw202,
     hw203,
     hw204,
+    hw205,
     map101,
     map102,
     map103,
@@ -60,6 +62,7 @@ RULES: Final[tuple[Rule, ...]] = (
     hw202.RULE,
     hw203.RULE,
     hw204.RULE,
+    hw205.RULE,
     # Numerics: it computes the same, less exactly.
     num301.RULE,
     num302.RULE,
@@ -71,6 +74,7 @@ RULES: Final[tuple[Rule, ...]] = (
     api402.RULE,
     api403.RULE,
     api404.RULE,
+    api405.RULE,
     # CUDA: the reference itself is at fault.
     cuda501.RULE,
     cuda502.RULE,

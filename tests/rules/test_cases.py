@@ -5,22 +5,31 @@ kernel, `toml` for the case) and a line that says what is expected.  A block tha
 the one of the section before.  The expectation is `Fires.` or `Silent.`, with `when run` if both
 kernels are run for it, and the verdict if it matters: `Silent when run; faithful.`  Where a rule
 fires, `<- ID` in a comment marks the line; it fires on no other.
+
+`Fires when linted.` looks at the NKI kernel alone, at the sizes of the `toml` block, or without
+one at inferred sizes; `for trn1` or `for NKI 0.2` after it chooses a target or a version.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import migrate
+from migrate.results import Finding
 from migrate.rules.registry import RULES
 
 FOLDER = Path(__file__).parent
 FENCE = re.compile(r"^```(cuda|python|toml)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-EXPECTED = re.compile(r"^(Fires|Silent)( when run)?(?:; ([a-z-]+))?\.$", re.MULTILINE)
+EXPECTED = re.compile(
+    r"^(Fires|Silent)(?: when (run|linted))?(?: for (trn\d))?(?: for NKI (\d\.\d))?"
+    r"(?:; ([a-z-]+))?\.$",
+    re.MULTILINE,
+)
 MARK = re.compile(r"(?:#|//) <- ([A-Z]+\d+)")
 LONGEST = 300
 """Characters of a message."""
@@ -32,7 +41,10 @@ class Case:
     title: str
     texts: dict[str, str]
     fires: bool
-    runs: bool
+    how: str
+    """`run`, `linted`, or empty for a comparison without runs."""
+    target: str | None
+    version: str | None
     verdict: str | None
 
     def marked(self) -> set[tuple[str, int]]:
@@ -40,7 +52,7 @@ class Case:
         return {
             (side, number)
             for language, side in (("cuda", "cuda"), ("python", "nki"))
-            for number, line in enumerate(self.texts[language].splitlines(), 1)
+            for number, line in enumerate(self.texts.get(language, "").splitlines(), 1)
             for rule in MARK.findall(line)
             if rule == self.rule
         }
@@ -55,8 +67,9 @@ def cases_of(path: Path) -> list[Case]:
         title = section.splitlines()[0]
         texts = {**texts, **dict(FENCE.findall(section))}
         (expected,) = EXPECTED.findall(FENCE.sub("", section))
-        word, runs, verdict = expected
-        found.append(Case(rule, title, texts, word == "Fires", bool(runs), verdict or None))
+        word, how, target, version, verdict = (part or None for part in expected)
+        fires = word == "Fires"
+        found.append(Case(rule, title, texts, fires, how or "", target, version, verdict))
     return found
 
 
@@ -66,17 +79,32 @@ CASES = [case for path in FILES for case in cases_of(path)]
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}: {case.title}")
 def test_a_case(case: Case) -> None:
+    if case.how == "linted":
+        document = migrate.lint_text(
+            case.texts["python"],
+            case=case.texts.get("toml"),
+            target=case.target,
+            nki_version=case.version,
+        )
+        found = [finding for kernel in document.kernels for finding in kernel.findings]
+        _held(case, found)
+        return
     result = migrate.compare_text(
         case.texts["cuda"],
         case.texts["python"],
         case=case.texts["toml"],
-        run="auto" if case.runs else "never",
+        run="auto" if case.how == "run" else "never",
     )
-    mine = [finding for finding in result.findings if finding.rule == case.rule]
+    _held(case, result.findings)
+    assert case.verdict in (None, result.verdict), result.reasons
+
+
+def _held(case: Case, found: Sequence[Finding]) -> None:
+    """The rule fires at the marks, and all messages are fit to be read."""
+    mine = [finding for finding in found if finding.rule == case.rule]
     places = {(finding.side, finding.span.start_line) for finding in mine}
     assert places == (case.marked() if case.fires else set()), [f.message for f in mine]
-    assert case.verdict in (None, result.verdict), result.reasons
-    for finding in result.findings:
+    for finding in found:
         assert len(finding.message) <= LONGEST
         assert not finding.message.endswith(".")
 

@@ -1,0 +1,108 @@
+"""How much of SBUF and PSUM is alive at once, in bytes a partition.
+
+A tensor is alive from its first instruction to its last one, in program order.  Tensors with a
+leading axis of blocks take a partition's share of every block.  What does not fit in SBUF is
+moved to HBM and back by the compiler (nki/get-started/about/memory-hierarchy-overview.rst);
+PSUM is handed out in banks of 2 KiB, of which there are 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from migrate.facts.hardware import target as facts_of
+from migrate.nki.analyses import Base
+from migrate.nki.values import Memory, Problem, View
+
+if TYPE_CHECKING:
+    from migrate.nki.frames import Instruction
+    from migrate.nki.specialize import Specialization
+    from migrate.nki.values import Buffer
+
+_SHOWN = 3
+"""The largest tensors that a message names."""
+
+
+@dataclass(slots=True)
+class _Life:
+    buffer: Buffer
+    first: int
+    last: int
+
+
+class Capacity(Base):
+    """Codes `sbuf-live` and `psum-live`, at the allocation that goes beyond."""
+
+    codes = frozenset({"sbuf-live", "psum-live"})
+
+    def __init__(self, target: str) -> None:
+        super().__init__(target)
+        self._lives: dict[int, _Life] = {}
+
+    def execute(self, instruction: Instruction) -> None:
+        for _, operand in instruction.operands:
+            if not isinstance(operand, View) or not operand.buffer.memory.on_chip:
+                continue
+            life = self._lives.get(operand.buffer.ordinal)
+            if life is None:
+                number = instruction.number
+                self._lives[operand.buffer.ordinal] = _Life(operand.buffer, number, number)
+            else:
+                life.last = instruction.number
+
+    def problems(self, found: Specialization) -> Iterator[Problem]:
+        facts = facts_of(self.target)
+        for view in found.returned:
+            life = self._lives.get(view.buffer.ordinal)
+            if life is not None:
+                life.last = found.instructions
+        yield from self._beyond(Memory.SBUF, facts.sbuf_bytes_per_partition.value, 1)
+        yield from self._beyond(
+            Memory.PSUM, facts.psum_bytes_per_partition.value, facts.psum_bank_bytes.value
+        )
+
+    def _beyond(self, memory: Memory, limit: int, grain: int) -> Iterator[Problem]:
+        """The first moment at which more is alive than there is, if there is one."""
+        lives = sorted(
+            (life for life in self._lives.values() if life.buffer.memory is memory),
+            key=lambda life: life.first,
+        )
+        ends = sorted(lives, key=lambda life: life.last)
+        total, closed = 0, 0
+        for life in lives:
+            while ends[closed].last < life.first:
+                total -= _bytes(ends[closed].buffer, grain)
+                closed += 1
+            total += _bytes(life.buffer, grain)
+            if total > limit:
+                yield _problem(memory, lives, life, total, limit, grain)
+                return
+
+
+def _problem(
+    memory: Memory, lives: list[_Life], at: _Life, total: int, limit: int, grain: int
+) -> Problem:
+    alive = [life for life in lives if life.first <= at.first <= life.last]
+    alive.sort(key=lambda life: (-_bytes(life.buffer, grain), life.first))
+    largest = ", ".join(
+        f"{life.buffer.name} {_bytes(life.buffer, grain):,}" for life in alive[:_SHOWN]
+    )
+    name = memory.value.upper()
+    kind = "sbuf-live" if memory is Memory.SBUF else "psum-live"
+    return Problem(
+        kind,
+        f"{total:,} bytes a partition of {name} are in use at once, which has {limit:,}"
+        f" ({len(alive)} tensors; the largest: {largest})",
+        at.buffer.site.span,
+        numbers=(("bytes", total), ("limit", limit)),
+        sources=tuple(dict.fromkeys(life.buffer.site.span for life in alive)),
+    )
+
+
+def _bytes(buffer: Buffer, grain: int) -> int:
+    """Bytes that a partition holds of a buffer, in whole grains."""
+    rows = int(buffer.shape[buffer.partition].value)
+    own = buffer.elements // max(rows, 1) * buffer.dtype.bytes
+    return -(-own // grain) * grain

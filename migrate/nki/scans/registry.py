@@ -1,0 +1,12 @@
+"""Every scan of a kernel's text, in one table."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from migrate.nki.scans import Scan, unused
+
+SCANS: Final[tuple[Scan, ...]] = (unused.scan,)
+
+CODES: Final = unused.CODES
+"""The codes of what scans find; `rules.codes` says which rule tells them."""

@@ -1,0 +1,60 @@
+"""Parameters and locals that nothing reads."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from migrate.nki.scans import Text
+from migrate.nki.values import Problem
+from migrate.python_text import span_of
+
+CODES = frozenset({"unread-parameter", "unread-local"})
+
+
+def scan(text: Text) -> Iterator[Problem]:
+    """Codes `unread-parameter` and `unread-local`, in the kernel and its functions.
+
+    Names that begin with an underscore are meant to be unread.  A name whose value is a call is
+    no fault: the call may do something; nor is one of several that are unpacked together.
+    """
+    for function in text.functions:
+        read = {
+            node.id
+            for node in ast.walk(function)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load | ast.Del)
+        }
+        names = {
+            n
+            for node in ast.walk(function)
+            if isinstance(node, ast.Nonlocal | ast.Global)
+            for n in node.names
+        }
+        if {"locals", "vars", "eval", "exec"} & read:
+            continue
+        arguments = function.args
+        for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            if arg.arg in read or arg.arg.startswith("_") or arg.arg in ("self", "cls"):
+                continue
+            yield Problem(
+                "unread-parameter",
+                f"the parameter {arg.arg} of {function.name} is never read",
+                span_of(text.module.source, arg),
+            )
+        for node in ast.walk(function):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name) as target], value=value):
+                    pass
+                case ast.AnnAssign(target=ast.Name(id=name) as target, value=ast.expr() as value):
+                    pass
+                case _:
+                    continue
+            if name in read or name in names or name.startswith("_"):
+                continue
+            if any(isinstance(part, ast.Call | ast.Await) for part in ast.walk(value)):
+                continue
+            yield Problem(
+                "unread-local",
+                f"{name} is computed in {function.name} and never read",
+                span_of(text.module.source, target),
+            )

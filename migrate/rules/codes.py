@@ -1,0 +1,42 @@
+"""Which rule tells which problem of the NKI front end, by the problem's code.
+
+Instructions are checked as they are issued (`nki.checks`, `nki.limits`), analyses look at the
+whole stream (`nki.analyses`), scans at the text (`nki.scans`).  Each names what it finds by a
+code.  What no rule claims of the checks is told by HW201.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from migrate.rules.places import related
+from migrate.rules.rule import Draft, Evidence
+
+REFUSING: Final = "refused:"
+"""Prefix of the codes of problems that instructions are refused for."""
+
+CLAIMS: Final[Mapping[str, frozenset[str]]] = {
+    "HW203": frozenset(
+        {"partitions", "stationary-size", "moving-size", "transpose-size", "tile-bytes"}
+    ),
+    "HW204": frozenset({"memory", "tile-memory", "both-psum", "gpsimd-psum"}),
+    "HW205": frozenset({"sbuf-live", "psum-live"}),
+    "API405": frozenset({"unread-parameter", "unread-local"}),
+}
+
+CLAIMED: Final = frozenset().union(*CLAIMS.values())
+"""Every code that has a rule of its own."""
+
+
+def told(evidence: Evidence, rule: str) -> Iterator[Draft]:
+    """The problems that are a rule's, each at its own place with the others beside it."""
+    claims = CLAIMS[rule]
+    for problem in evidence.problems:
+        if problem.side == "nki" and problem.code.removeprefix(REFUSING) in claims:
+            yield Draft(
+                message=problem.message,
+                side="nki",
+                span=problem.span,
+                related=related("nki", (p for p in problem.related if p != problem.span)),
+            )
