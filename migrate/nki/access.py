@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from migrate.ir.index import Index, Range
+from migrate.ir.index import Index, Range, TooComplex
 from migrate.nki.declare import writes
 from migrate.nki.dependence import Access
 from migrate.nki.fold import SiteNode
@@ -42,7 +42,11 @@ class Accesses:
             if site is None or view is None:
                 yield Access(buffer, None, {}, writes(node, name))
                 continue
-            coordinates, ranges = self._coordinates(site, name, view)
+            try:
+                coordinates, ranges = self._coordinates(site, name, view)
+            except TooComplex:
+                yield Access(buffer, None, {}, writes(node, name))
+                continue
             yield Access(buffer, coordinates, ranges, writes(node, name))
 
     def _coordinates(
@@ -60,7 +64,7 @@ class Accesses:
             _, high = index.bounds(bounds)
             ranges[axis] = (0, None if high is None else max(high - 1, 0))
             place.append(Index.axis(axis))
-        base = base_index(view, tuple(place))
+        base = base_index(view, tuple(place), {**bounds, **ranges})
         coordinates = {f"loop {k}": index for k, index in enumerate(site.leading[name])}
         if same_base(view, site.shapes[name]):
             coordinates.update({f"axis {k}": index for k, index in enumerate(base)})

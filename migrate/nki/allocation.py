@@ -5,6 +5,7 @@ from __future__ import annotations
 from migrate.nki import checks, views
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame
+from migrate.nki.indices import Masked, PartitionExtent
 from migrate.nki.operations import integer, items_of
 from migrate.nki.symbols import Number, Origin, constant, over
 from migrate.nki.values import Buffer, Memory, OperatorName, Problem, View, describe
@@ -121,13 +122,18 @@ def arguments(
 
 
 def tensor(value: object, name: str, origin: Origin) -> View:
+    if isinstance(value, Masked):
+        raise Unsupported(f"a mask on {name}", origin)
     if not isinstance(value, View):
         raise KernelFault("type", f"{name} is {describe(value)}, a tensor is needed", origin)
     return value
 
 
-def allocate(frame: Frame, given: dict[str, object], origin: Origin) -> View:
-    """A new buffer, viewed whole; what the hardware cannot hold is recorded."""
+def allocate(frame: Frame, given: dict[str, object], origin: Origin, part: int = 0) -> View:
+    """A new buffer, viewed whole; what the hardware cannot hold is recorded.
+
+    `part` tells tensors that one expression makes apart.
+    """
     run = frame.run
     if not run.open:
         raise Unsupported("a tensor outside a kernel", origin)
@@ -143,14 +149,21 @@ def allocate(frame: Frame, given: dict[str, object], origin: Origin) -> View:
     dtype = _dtype(given["dtype"], origin)
     shape = given["shape"]
     items = items_of(shape, origin) if isinstance(shape, tuple | list) else [shape]
-    extents = tuple(integer(item, origin) for item in items)
+    blocks = [k for k, item in enumerate(items) if isinstance(item, PartitionExtent)]
+    if len(blocks) > 1:
+        raise KernelFault("value", "a tensor with more than one nl.par_dim", origin)
+    partition = blocks[0] if blocks and memory.on_chip else 0
+    extents = tuple(
+        item.extent if isinstance(item, PartitionExtent) else integer(item, origin)
+        for item in items
+    )
     for extent in extents:
         if extent.value <= 0:
             raise KernelFault("value", f"a tensor with an axis of {extent.value}", origin)
     name = given.get("name")
     shown = name if isinstance(name, str) and name else run.hint or "tile"
-    site = run.site(origin, frame.stack)
-    buffer = run.buffer(shown, memory, extents, dtype, site)
+    site = run.site(origin, frame.stack, part)
+    buffer = run.buffer(shown, memory, extents, dtype, site, partition=partition)
     _check(buffer, frame)
     return views.whole(buffer)
 
@@ -171,7 +184,7 @@ def _check(buffer: Buffer, frame: Frame) -> None:
     if not buffer.memory.on_chip:
         return
     span, target = buffer.site.span, frame.run.target
-    rank = len(buffer.shape)
+    rank = len(buffer.shape) - buffer.partition
     if rank < 2:
         frame.run.problem(
             Problem(
@@ -179,7 +192,7 @@ def _check(buffer: Buffer, frame: Frame) -> None:
             )
         )
         return
-    rows = buffer.shape[0]
+    rows = buffer.shape[buffer.partition]
     if int(rows.value) > checks.PARTITIONS:
         frame.run.problem(
             Problem(

@@ -20,8 +20,10 @@ from migrate.ir.nodes import (
     Contract,
     Fill,
     Fold,
+    Guard,
     Load,
     Map,
+    Merge,
     Op,
     Parallel,
     Position,
@@ -33,10 +35,11 @@ from migrate.ir.nodes import (
     Store,
     Value,
 )
-from migrate.ir.predicate import Predicate, at_least, equal, less, negate
+from migrate.ir.predicate import TRUE, Predicate, at_least, both, equal, less, negate
+from migrate.nki import addresses
 from migrate.nki.accumulation import ADDS, EITHER, OVERWRITES, UNDECIDED
 from migrate.nki.errors import Unsupported
-from migrate.nki.positions import ONE, ZERO, Place, delinear, element_index, linear
+from migrate.nki.positions import ONE, ZERO, Place, address_index, delinear, element_index, linear
 from migrate.nki.program import Program
 from migrate.nki.resolve import ResolvedSite
 from migrate.nki.symbols import Number, sources
@@ -401,16 +404,28 @@ class Builder:
             place.append(Index.axis(axis.name))
         where = tuple(place)
         body, made = self._region(lambda: value.at(_within(value.shape, where)), axes)
-        result = self.program.fresh(target)
-        store = Store(
-            result, self.program.version(target), index(where), made, self.span, sources=places
-        )
+        before, result = self.program.version(target), self.program.fresh(target)
+        store = Store(result, before, index(where), made, self.span, sources=places)
+        ops: Block = (*body, store)
+        condition = self._condition(where)
+        if condition != TRUE:
+            after = self.program.fresh(target)
+            merge = Merge(after, result, before)
+            ops, result = (Guard(condition, ops, self.span, (), (merge,)),), after
         self.program.current[target] = result.number
         self.axis_names = names
         if axes:
-            self.block.append(Parallel(tuple(axes), (*body, store), self.span))
+            self.block.append(Parallel(tuple(axes), ops, self.span))
         else:
-            self.block.extend((*body, store))
+            self.block.extend(ops)
+
+    def _condition(self, place: Place) -> Predicate:
+        """Where the instruction's mask leaves an element of its destination."""
+        mask = self.site.instruction.mask
+        if mask is None:
+            return TRUE
+        conditions = (address_index(part, place, self.ranges) for part in mask.conditions)
+        return both(*map(at_least, conditions))
 
     def _region(self, build: Callable[[], Value], axes: Sequence[Axis]) -> tuple[Block, Value]:
         """What `build` emits, as a block of its own."""
@@ -521,8 +536,4 @@ def _widens(source: DType, to: DType) -> bool:
 
 def _sources(view: View) -> tuple[Span, ...]:
     """The places whose numbers decide where a view stands, nearest first."""
-    return sources(
-        number
-        for address in view.index
-        for number in (address.start, *(step for _, step in address.terms))
-    )
+    return sources(number for address in view.index for number in addresses.numbers_of(address))

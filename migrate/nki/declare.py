@@ -19,13 +19,14 @@ from migrate.ir.nodes import (
     Store,
     Version,
 )
+from migrate.nki import addresses, views
 from migrate.nki.fold import AllocationNode, Folder, SiteNode
 from migrate.nki.instructions import INSTRUCTIONS
 from migrate.nki.positions import element_index
 from migrate.nki.program import Program
 from migrate.nki.specialize import Specialization
 from migrate.nki.symbols import Number, constant
-from migrate.nki.values import Address, Memory, View
+from migrate.nki.values import Memory, View
 
 _SPACES = {
     Memory.HBM: Space.HBM,
@@ -105,7 +106,8 @@ def _is_whole(view: View, folder: Folder) -> bool:
     shape = tuple(n.value for n in view.buffer.shape)
     base = tuple(n.value for n in view.base)
     alone = not folder.folded(view.buffer.loops)
-    return alone and view.offset == 0 and shape == base == view.sizes
+    straight = view.strided and view.strides == views.whole(view.buffer).strides
+    return alone and straight and view.offset == 0 and shape == base == view.sizes
 
 
 def _plain(number: Number) -> Number:
@@ -121,8 +123,8 @@ def _settled(view: View) -> View:
         shape=tuple(map(_plain, view.shape)),
         base=tuple(map(_plain, view.base)),
         index=tuple(
-            Address(_plain(a.start), tuple((axis, _plain(step)) for axis, step in a.terms))
-            for a in view.index
+            addresses.rebuilt(address, map(_plain, addresses.numbers_of(address)))
+            for address in view.index
         ),
     )
 

@@ -10,16 +10,18 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from migrate.nki import members
+from migrate.nki import index_arithmetic, indices, members
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Code, Evaluate, Frame
 from migrate.nki.operations import (
+    INDICES,
     arithmetic,
     compare,
     formatted,
     integer,
     items_of,
     key_of,
+    negated,
     signed,
     truth,
 )
@@ -27,6 +29,7 @@ from migrate.nki.scoping import lookup, looped, name_of, store, subscript
 from migrate.nki.symbols import Number, Origin, constant, placed
 from migrate.nki.values import (
     MAX_ITEMS,
+    Builtin,
     Function,
     Slice,
     View,
@@ -173,12 +176,31 @@ class Expressions:
         inner = self.expression(node.value)
         key = self.expression(node.slice)
         origin = self.origin(node)
+        if indices.is_literal(node):
+            return self._literal_index(node, inner, key)
 
         def load(frame: Frame) -> object:
             value, wanted = inner(frame), key(frame)
             if isinstance(wanted, Slice):
                 frame.run.touch(value)
             return subscript(value, wanted, origin)
+
+        return load
+
+    def _literal_index(self, node: ast.Subscript, inner: Evaluate, key: Evaluate) -> Evaluate:
+        """`nl.arange(128)[:, None]`: the same each time, as long as the function is."""
+        assert isinstance(node.value, ast.Call)
+        callee = self.expression(node.value.func)
+        origin = self.origin(node)
+        made: list[object] = []
+
+        def load(frame: Frame) -> object:
+            function = callee(frame)
+            if not isinstance(function, Builtin) or function.call is not indices.arange:
+                return subscript(inner(frame), key(frame), origin)
+            if not made:
+                made.append(subscript(inner(frame), key(frame), origin))
+            return made[0]
 
         return load
 
@@ -242,7 +264,7 @@ class Expressions:
         operand = self.expression(node.operand)
         origin = self.origin(node)
         if isinstance(node.op, ast.Not):
-            return lambda frame: not truth(operand(frame), origin)
+            return lambda frame: negated(operand(frame), origin)
         sign = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}[type(node.op)]
         return lambda frame: signed(sign, operand(frame), origin)
 
@@ -251,10 +273,18 @@ class Expressions:
         stop_at = isinstance(node.op, ast.Or)
         origin = self.origin(node)
 
+        def masked(frame: Frame, mask: object, others: list[Evaluate]) -> object:
+            join = index_arithmetic.disjunction if stop_at else index_arithmetic.conjunction
+            for part in others:
+                mask = join(mask, part(frame), origin)
+            return mask
+
         def evaluate(frame: Frame) -> object:
             value: object = None
-            for part in parts:
+            for position, part in enumerate(parts):
                 value = part(frame)
+                if isinstance(value, indices.Condition):
+                    return masked(frame, value, parts[position + 1 :])
                 if truth(value, origin) is stop_at:
                     return value
             return value
@@ -271,14 +301,20 @@ class Expressions:
 
         def evaluate(frame: Frame) -> object:
             left = first(frame)
+            held: object = True
             for sign, operand in rest:
                 right = operand(frame)
                 if not isinstance(left, Number) or not isinstance(right, Number):
                     frame.run.touch(left, right)
+                    if isinstance(left, INDICES) or isinstance(right, INDICES):
+                        mask = index_arithmetic.compare(sign, left, right, origin)
+                        held = index_arithmetic.conjunction(held, mask, origin)
+                        left = right
+                        continue
                 if not compare(sign, left, right, origin):
                     return False
                 left = right
-            return True
+            return held
 
         return evaluate
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from migrate.nki import addresses
 from migrate.nki.accumulation import Accumulation
 from migrate.nki.frames import Instruction
 from migrate.nki.symbols import Loop, Number
@@ -216,7 +217,7 @@ class Folder:
         for name, operand in instruction.operands:
             match operand:
                 case View():
-                    terms = tuple(tuple(axis for axis, _ in a.terms) for a in operand.index)
+                    terms = tuple(addresses.structure(address) for address in operand.index)
                     allocation = self.allocation(operand.buffer).key
                     rank = len(operand.shape)
                     parts.append((name, allocation, operand.dtype, rank, terms))
@@ -229,6 +230,8 @@ class Folder:
         for name, value in instruction.attributes:
             if name != "accumulate":
                 parts.append((name, _plain(value)))
+        if instruction.mask is not None:
+            parts.append(tuple(map(addresses.structure, instruction.mask.conditions)))
         return tuple(parts)
 
     def _values(self, instruction: Instruction, folded: tuple[LoopValue, ...]) -> Iterator[int]:
@@ -247,8 +250,8 @@ def numbers_of(instruction: Instruction, folded: tuple[LoopValue, ...]) -> Itera
     """The integers that say where an instruction works, in a fixed order.
 
     Trip counts of the folded loops, then of each tensor operand the shape, the base's
-    shape, and start and steps in every dimension; of integer operands and attributes
-    the value.
+    shape, and the numbers of the address in every dimension; of integer operands and
+    attributes the value; those of the mask.
     """
     for loop in folded:
         assert loop.trips is not None
@@ -261,15 +264,16 @@ def numbers_of(instruction: Instruction, folded: tuple[LoopValue, ...]) -> Itera
     for name, value in instruction.attributes:
         if name != "accumulate":
             yield from _integers(value)
+    if instruction.mask is not None:
+        for address in instruction.mask.conditions:
+            yield from addresses.numbers_of(address)
 
 
 def numbers_of_view(view: View) -> Iterator[Number]:
     yield from view.shape
     yield from view.base
     for address in view.index:
-        yield address.start
-        for _, step in address.terms:
-            yield step
+        yield from addresses.numbers_of(address)
 
 
 def _integers(value: object) -> Iterator[Number]:

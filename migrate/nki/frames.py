@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from migrate.budget import Exhausted, Meter
 from migrate.nki.errors import Unsupported
+from migrate.nki.indices import IndexTensor
 from migrate.nki.symbols import CallStack, Loop, Number, Origin
 from migrate.nki.values import (
     MAX_ITEMS,
@@ -130,6 +131,27 @@ class Code:
     depth: int
 
 
+@dataclass(slots=True, eq=False)
+class Destination:
+    """The tensor that a statement assigns to, offered to the call on its right side.
+
+    A call that writes its result there takes it; with `accumulate` only one that adds to
+    what is there may.
+    """
+
+    view: View
+    accumulate: bool = False
+    taken: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pending:
+    """The destination of one expression, found when its operands have been evaluated."""
+
+    node: ast.expr
+    find: Callable[[], Destination | None]
+
+
 class Frame:
     """Names of one function call."""
 
@@ -184,7 +206,13 @@ class Run:
     problems: dict[tuple[str, int], Problem] = field(default_factory=dict)
     branches: dict[ast.If, tuple[Origin, bool, bool]] = field(default_factory=dict)
     """For every condition reached: whether it ever held, whether it ever failed."""
-    _sites: dict[tuple[int, int], Site] = field(default_factory=dict)
+    legacy: bool = False
+    """Whether instructions return tiles (NKI 0.1) rather than fill the `dst` they are given."""
+    pending: Pending | None = None
+    destination: Destination | None = None
+    reductions: dict[tuple[int, ...], View] = field(default_factory=dict)
+    """Tiles that `nl.loop_reduce` gathers in, by site and position of the loops outside."""
+    _sites: dict[tuple[int, int, int], Site] = field(default_factory=dict)
     _loops: dict[tuple[int, int], Loop] = field(default_factory=dict)
     _stacks: dict[tuple[int, int], CallStack] = field(default_factory=dict)
     _axes: dict[str, int] = field(default_factory=dict)
@@ -205,6 +233,8 @@ class Run:
                 case Range() | Iteration():
                     # Its items are made one by one, and take memory.
                     count = min(int(value.trips.value), MAX_ITEMS) // 2
+                case IndexTensor():
+                    count = min(value.sizes[0], MAX_ITEMS) * 2
                 case _:
                     continue
             if count > 0:
@@ -219,8 +249,9 @@ class Run:
             found = self._stacks[key] = CallStack(outer, origin, function, depth)
         return found
 
-    def site(self, origin: Origin, stack: CallStack | None) -> Site:
-        key = (id(origin.node), id(stack))
+    def site(self, origin: Origin, stack: CallStack | None, part: int = 0) -> Site:
+        """The site of an expression; `part` counts where one emits several instructions."""
+        key = (id(origin.node), id(stack), part)
         found = self._sites.get(key)
         if found is None:
             function = stack.function if stack is not None else ""
@@ -270,6 +301,7 @@ class Run:
         dtype: DType,
         site: Site,
         role: Literal["parameter", "local"] = "local",
+        partition: int = 0,
     ) -> Buffer:
         shared = bool(self.programs) and memory is Memory.SHARED_HBM
         if shared:
@@ -280,7 +312,7 @@ class Run:
         ordinal = self.allocations
         self.allocations += 1
         loops = self.loops[len(self.programs) :] if shared else self.loops
-        buffer = Buffer(name, memory, shape, dtype, site, loops, role, ordinal)
+        buffer = Buffer(name, memory, shape, dtype, site, loops, role, ordinal, partition)
         if shared:
             self.shared.append(buffer)
         if self.on_allocation is not None:
@@ -303,6 +335,7 @@ class Run:
         site: Site,
         problems: tuple[Problem, ...] = (),
         reason: str = "",
+        mask: Mask | None = None,
     ) -> None:
         """Hand an instruction to the consumer."""
         if self.instructions >= MAX_INSTRUCTIONS:
@@ -321,6 +354,7 @@ class Run:
             self.loops,
             problems,
             reason,
+            mask,
         )
         self.instructions += 1
         self.on_instruction(instruction)

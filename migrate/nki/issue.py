@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate.nki import limits
+from migrate.nki import limits, masks, views
 from migrate.nki.checks import Given
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame, Operand
@@ -17,6 +17,7 @@ from migrate.nki.instructions import (
 from migrate.nki.symbols import Number, Origin, constant
 from migrate.nki.values import (
     Issued,
+    Mask,
     Member,
     OperatorName,
     Problem,
@@ -33,11 +34,12 @@ def issue(
     keywords: dict[str, object],
     frame: Frame,
     origin: Origin,
+    part: int = 0,
 ) -> Issued:
-    """Emit `nisa.<opcode>(*args, **keywords)`.
+    """Emit `nisa.<opcode>(*args, **keywords)`, destination first.
 
-    Raises `KernelFault` for what is no call of it at all, `Unsupported` for instructions
-    and operands that are not read.
+    `part` tells instructions of one call apart.  Raises `KernelFault` for what is no call of it
+    at all, `Unsupported` for instructions and operands that are not read.
     """
     run = frame.run
     if not run.open:
@@ -47,9 +49,21 @@ def issue(
         if opcode in OTHER_OPCODES:
             raise Unsupported(f"the instruction {opcode}", origin)
         raise KernelFault("name", f"nki.isa has no {opcode}", origin)
-    site = run.site(origin, frame.stack)
+    site = run.site(origin, frame.stack, part)
     problems: list[Problem] = []
+    mask: object = None
+    if "mask" in keywords and spec.parameter("mask") is None:
+        mask = keywords["mask"]
+        keywords = {name: value for name, value in keywords.items() if name != "mask"}
     values = _bound(spec, args, keywords, site, problems, origin)
+    left: Mask | None = None
+    if masks.is_masked(mask, values):
+        narrowed = masks.narrow(opcode, values, mask, origin, run.step)
+        if narrowed is None:
+            return Issued(opcode)
+        values, left = narrowed
+    if not opcode.startswith("dma_"):
+        values = _tiles(values, left, origin)
     given = Given(opcode, values, site.span, run.target)
     operands: list[tuple[str, Operand]] = []
     attributes: list[tuple[str, object]] = []
@@ -70,7 +84,7 @@ def issue(
         problems.extend(check(given))
     if run.target not in spec.targets:
         problems.append(Problem("target", f"{opcode} does not exist on {run.target}", site.span))
-    run.emit(opcode, operands, attributes, site, tuple(problems))
+    run.emit(opcode, operands, attributes, site, tuple(problems), mask=left)
     return Issued(opcode)
 
 
@@ -109,6 +123,23 @@ def _bound(
             raise KernelFault("type", f"{spec.opcode} is not given {parameter.name}", origin)
         values[parameter.name] = _default(parameter.default)
     return values
+
+
+def _tiles(values: dict[str, object], mask: Mask | None, origin: Origin) -> dict[str, object]:
+    """The arguments with the partition axis of every tile first."""
+    blocks: dict[str, View] = {}
+    for name, value in values.items():
+        if not isinstance(value, View) or not value.buffer.memory.on_chip:
+            continue
+        if value.buffer.partition and views.block_axes(value):
+            blocks[name] = value
+        elif not views.partitions_first(value):
+            raise Unsupported(f"{name} whose first axis does not go over the partitions", origin)
+    if not blocks:
+        return values
+    if mask is not None:
+        raise Unsupported("a mask on several axes of tiles with blocks", origin)
+    return values | {name: views.tile(value, origin) for name, value in blocks.items()}
 
 
 def _default(value: object) -> object:

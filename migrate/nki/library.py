@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from migrate.nki import allocation, builtins
+from migrate.nki import allocation, builtins, indices
 from migrate.nki.imports import KNOWN_MODULES, Annotation
 from migrate.nki.instructions import INSTRUCTIONS, OTHER_OPCODES
 from migrate.nki.operators import NUMPY_NAMES, OPERATORS
@@ -76,6 +76,9 @@ _LANGUAGE: dict[str, object] = {
     **{name: OperatorName(name) for name in OPERATORS},
     "tile_size": Namespace("nki.language.tile_size"),
     "ds": Builtin("ds", builtins.dynamic_slice),
+    "arange": Builtin("arange", indices.arange),
+    "mgrid": indices.GRID,
+    "par_dim": Builtin("par_dim", indices.partition_extent),
     "affine_range": Builtin("affine_range", builtins.ranged("affine_range")),
     "sequential_range": Builtin("sequential_range", builtins.ranged("sequential_range")),
     "static_range": Builtin("static_range", builtins.ranged("static_range")),
@@ -107,6 +110,8 @@ _NUMPY: dict[str, object] = {
     **{name: DType.named(name) for name in (*_DTYPES, "float64", "int64", "uint64")},
     **{name: OperatorName(target) for name, target in NUMPY_NAMES.items()},
     "prod": Builtin("prod", builtins.product),
+    "arange": Builtin("arange", indices.arange),
+    "mgrid": indices.GRID,
 }
 
 _MATH: dict[str, object] = {

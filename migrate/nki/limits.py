@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from migrate.nki.checks import PARTITIONS, Given
 from migrate.nki.values import Member, Memory, Problem
+from migrate.nki.views import block_axes, partition_dimension
 from migrate.numerics.dtypes import DType
 
 MOVING_MAX = {"trn1": 512, "trn2": 512, "trn3": 8192}
@@ -143,20 +144,25 @@ def partitions(given: Given, name: str) -> Iterator[Problem]:
     view = given.view(name)
     if view is None or not view.buffer.memory.on_chip or not view.shape:
         return
-    count = int(view.shape[0].value)
+    # What DMA moves may have blocks before the partitions.
+    axis = block_axes(view)
+    if axis == len(view.shape):
+        return
+    count = int(view.shape[axis].value)
     if count > PARTITIONS:
         yield given.problem(
             "partitions",
             f"{name} has {count} partitions, {PARTITIONS} at most",
             name,
             ("partitions", count),
-            of=view.shape[0],
+            of=view.shape[axis],
             limit=PARTITIONS,
         )
         return
     if given.opcode.startswith("dma_") or len(view.base) < 2:
         return
-    start = int(view.index[0].start.value)
+    place = view.index[partition_dimension(view)].start
+    start = int(place.value)
     allowed = {0} if count > 64 else {0, 64} if count > 32 else {0, 32, 64, 96}
     if start not in allowed:
         yield given.problem(
@@ -166,5 +172,5 @@ def partitions(given: Given, name: str) -> Iterator[Problem]:
             name,
             ("start", start),
             ("partitions", count),
-            of=view.index[0].start,
+            of=place,
         )

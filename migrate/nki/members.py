@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from migrate.nki import reshaping, views
+from migrate.nki import indices, reshaping, views
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame
 from migrate.nki.operations import (
@@ -54,6 +54,12 @@ def attribute(value: object, name: str, origin: Origin) -> object:
             if found is None:
                 raise Unsupported(f"the attribute {name} of a tensor", origin)
             return found
+        case indices.Masked():
+            if name not in ("shape", "dtype", "ndim", "buffer"):
+                raise Unsupported(f"the attribute {name} of a tensor with a mask", origin)
+            return attribute(value.view, name, origin)
+        case indices.IndexTensor() | indices.IndexGrid():
+            return indices.attribute(value, name, origin)
         case list():
             found = _list_method(value, name)
         case dict():

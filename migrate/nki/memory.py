@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from migrate.budget import Meter
+from migrate.nki import addresses
 from migrate.nki.values import Buffer, View
 from migrate.numerics.domain import Domain
 from migrate.numerics.dtypes import DType
@@ -96,15 +97,17 @@ class Contents(Generic[V]):
         storage = self._live[buffer] = Storage(content, written)
         return storage
 
-    def elements(self, view: View) -> Elements:
+    def elements(self, view: View, *, masked: bool = False) -> Elements:
         """Positions of a view's elements, in the view's shape.
 
-        Raises `Exhausted` where they would not fit the budget.
+        A `masked` view may leave its base where the mask leaves elements out.  Raises
+        `Exhausted` where they would not fit the budget.
         """
         size = 8 * view.elements
         self.meter.take(size)
         self.meter.give(size)
-        if any(fault.code == "out-of-bounds" for fault in view.faults):
+        leaves = any(fault.code == "out-of-bounds" for fault in view.faults)
+        if masked or leaves or not view.strided:
             return _checked(view)
         key = (view.sizes, view.strides)
         pattern = self._patterns.get(key)
@@ -125,19 +128,17 @@ def _pattern(sizes: tuple[int, ...], strides: tuple[int, ...]) -> Array:
 
 
 def _checked(view: View) -> Elements:
-    """Positions of a view that leaves its base, dimension by dimension."""
+    """Positions of a view that leaves its base or has no strides, dimension by dimension."""
     sizes = view.sizes
     positions = np.zeros(sizes, np.int64)
     inside = np.ones(sizes, bool)
     step = 1
     for extent, address in zip(reversed(view.base), reversed(view.index), strict=True):
-        place = np.full((1,) * len(sizes), int(address.start.value), np.int64)
-        for axis, scale in address.terms:
-            shape = [1] * len(sizes)
-            shape[axis] = sizes[axis]
-            place = place + (np.arange(sizes[axis]) * int(scale.value)).reshape(shape)
+        place = addresses.evaluated(address, sizes)
         limit = int(extent.value)
         inside &= (place >= 0) & (place < limit)
         positions = positions + place * step
         step *= limit
+    if bool(inside.all()):
+        return Elements(positions, None)
     return Elements(np.where(inside, positions, 0), inside)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from migrate.nki import index_arithmetic, indices
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.symbols import (
     ArithmeticFault,
@@ -40,6 +41,9 @@ MAX_TEXT = 1000
 MAX_NESTING = 32
 """Containers inside containers that a comparison or a message looks into."""
 
+INDICES = (indices.IndexTensor, indices.IndexGrid, indices.Condition)
+"""What index arithmetic is done on."""
+
 _NOT_NUMERIC = "arithmetic on tensors is no NKI instruction; call nki.isa or nki.language"
 
 
@@ -69,6 +73,8 @@ def arithmetic(sign: str, left: object, right: object, origin: Origin) -> object
             return binary(sign, left, right, origin)
         except ArithmeticFault as fault:
             raise KernelFault("value", str(fault), origin) from None
+    if isinstance(left, INDICES) or isinstance(right, INDICES):
+        return index_arithmetic.arithmetic(sign, left, right, origin)
     if isinstance(left, View) or isinstance(right, View):
         raise Unsupported(_NOT_NUMERIC, origin)
     match sign, left, right:
@@ -113,12 +119,21 @@ def _repeated(
 
 def signed(sign: str, operand: object, origin: Origin) -> object:
     """Unary `-`, `+`, `~`."""
+    if isinstance(operand, INDICES):
+        return index_arithmetic.signed(sign, operand, origin)
     if isinstance(operand, View):
         raise Unsupported(_NOT_NUMERIC, origin)
     try:
         return unary(sign, number(operand, origin), origin)
     except ArithmeticFault as fault:
         raise KernelFault("value", str(fault), origin) from None
+
+
+def negated(operand: object, origin: Origin) -> object:
+    """`not operand`, of a mask the opposite one."""
+    if isinstance(operand, indices.Condition):
+        return index_arithmetic.opposite(operand, origin)
+    return not truth(operand, origin)
 
 
 def least(which: str, values: Sequence[object], origin: Origin) -> object:
@@ -143,6 +158,8 @@ def truth(value: object, origin: Origin) -> bool:
             return bool(value)
         case Range():
             return int(value.trips.value) > 0
+        case indices.Condition():
+            raise KernelFault("type", "a mask over index tensors decides no branch", origin)
         case Unknown():
             raise Unsupported(f"{value.text}: {value.reason}", origin)
         case _:
@@ -317,6 +334,8 @@ def iteration(value: object, origin: Origin) -> Iteration:
             raise Unsupported(f"{value.text}: {value.reason}", origin)
         case View():
             raise Unsupported("a loop over a tensor", origin)
+        case indices.IndexTensor() | indices.IndexGrid():
+            return iteration(indices.elements(value, origin), origin)
     raise KernelFault("type", f"a loop over {describe(value)}", origin)
 
 

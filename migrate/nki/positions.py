@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from migrate.ir.index import Index, Range, TooComplex
-from migrate.nki.values import View
+from migrate.nki.values import Address, View
 
 Place: TypeAlias = tuple[Index, ...]
 ZERO, ONE = Index.of(0), Index.of(1)
@@ -47,15 +47,22 @@ def _simple(index: Index, ranges: Mapping[str, Range]) -> Index:
         return index
 
 
-def base_index(view: View, place: Place) -> Place:
+def address_index(address: Address, place: Place, ranges: Mapping[str, Range]) -> Index:
+    """An address at a place, as an index expression."""
+    found = address.start.index()
+    for axis, step in address.terms:
+        found = found + place[axis] * step.index()
+    for digit in address.digits:
+        inner = address_index(digit.inner, place, ranges)
+        by = digit.divisor.index()
+        part = _simple(inner % by if digit.remainder else inner // by, ranges)
+        found = found + part * digit.scale.index()
+    return found
+
+
+def base_index(view: View, place: Place, ranges: Mapping[str, Range]) -> Place:
     """Where an element of a view is in the view's base."""
-    found: list[Index] = []
-    for address in view.index:
-        total = address.start.index()
-        for axis, step in address.terms:
-            total = total + place[axis] * step.index()
-        found.append(total)
-    return tuple(found)
+    return tuple(address_index(address, place, ranges) for address in view.index)
 
 
 def same_base(view: View, own: Place) -> bool:
@@ -65,7 +72,7 @@ def same_base(view: View, own: Place) -> bool:
 
 def element_index(view: View, place: Place, own: Place, ranges: Mapping[str, Range]) -> Place:
     """Where an element of a view is in its buffer, whose shape is `own`."""
-    base = base_index(view, place)
+    base = base_index(view, place, ranges)
     if same_base(view, own):
         return base
     return delinear(linear(base, tuple(n.index() for n in view.base)), own, ranges)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from migrate.nki import addresses
+from migrate.nki.addresses import ONE, ZERO, times
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.symbols import Number, Origin, binary
 from migrate.nki.values import Address, View
-from migrate.nki.views import ONE, product, renamed_axes, times
+from migrate.nki.views import block_axes, product, renamed_axes
 
 
 def reshape(view: View, shape: Sequence[Number], origin: Origin) -> View:
@@ -17,7 +19,7 @@ def reshape(view: View, shape: Sequence[Number], origin: Origin) -> View:
     Raises `KernelFault` where the counts differ or the layout would need a copy.
     """
     wanted = _completed(view, shape, origin)
-    if view.buffer.memory.on_chip and view.shape and wanted[0].value != view.shape[0].value:
+    if view.buffer.memory.on_chip and view.shape and not _keeps_partitions(view, wanted):
         raise KernelFault("value", "a reshape may not change the partition axis", origin)
     merged, groups = _merged(view, [int(n.value) for n in wanted], origin)
     strides: list[int] = []
@@ -33,18 +35,41 @@ def reshape(view: View, shape: Sequence[Number], origin: Origin) -> View:
             inner = times(wanted[new], inner)
         strides.extend(reversed(strides_here))
         terms_of[axis] = pieces
-    index = tuple(
-        Address(
-            address.start,
-            tuple(
-                (new, times(step, inner))
-                for axis, step in address.terms
-                for new, inner in terms_of[axis]
-            ),
-        )
-        for address in merged.index
-    )
+    parts = {axis: Address(ZERO, tuple(pieces)) for axis, pieces in terms_of.items()}
+    index = tuple(_split(address, terms_of, parts) for address in merged.index)
     return replace(view, shape=tuple(wanted), strides=tuple(strides), base=merged.base, index=index)
+
+
+def _split(
+    address: Address,
+    terms_of: Mapping[int, Sequence[tuple[int, Number]]],
+    parts: Mapping[int, Address],
+) -> Address:
+    """The address over the axes that each of its own is split into."""
+    if address.digits:
+        return addresses.substituted(address, parts)
+    return Address(
+        address.start,
+        tuple(
+            (new, times(step, inner))
+            for axis, step in address.terms
+            for new, inner in terms_of[axis]
+        ),
+    )
+
+
+def _keeps_partitions(view: View, wanted: Sequence[Number]) -> bool:
+    """Whether the axis over the partitions stays as it is; the blocks before it may not."""
+    blocks = block_axes(view)
+    if blocks == len(view.shape):
+        return True
+    before, position = product(view.shape[:blocks]).value, 0
+    passed = 1
+    while passed < before and position < len(wanted):
+        passed *= int(wanted[position].value)
+        position += 1
+    fits = passed == before and position < len(wanted)
+    return fits and wanted[position].value == view.shape[blocks].value
 
 
 def _completed(view: View, shape: Sequence[Number], origin: Origin) -> list[Number]:
@@ -101,6 +126,8 @@ def _joined(view: View, outer: int, origin: Origin) -> View:
     """Axes `outer` and `outer + 1` as one."""
     inner = outer + 1
     count, inner_count = view.sizes[outer], view.sizes[inner]
+    if not view.strided and count != 1 and inner_count != 1:
+        raise Unsupported("a reshape that joins axes of a view without strides", origin)
     stride, inner_stride = view.strides[outer], view.strides[inner]
     shape = (
         *view.shape[:outer],
@@ -111,10 +138,8 @@ def _joined(view: View, outer: int, origin: Origin) -> View:
     if count == 1 or inner_count == 1:
         dropped = inner if inner_count == 1 else outer
         strides = (*view.strides[:dropped], *view.strides[dropped + 1 :])
-        index = tuple(
-            Address(a.start, tuple(term for term in a.terms if term[0] != dropped))
-            for a in view.index
-        )
+        others = {a: a for a in range(len(view.shape)) if a != dropped}
+        index = tuple(addresses.renamed(address, others) for address in view.index)
         return renamed_axes(replace(view, shape=shape, strides=strides, index=index), renamed)
     if stride != inner_stride * inner_count:
         raise KernelFault("value", "the layout of the view needs a copy to reshape", origin)

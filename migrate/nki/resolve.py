@@ -16,10 +16,11 @@ import numpy as np
 
 from migrate.ir.index import Index
 from migrate.ir.predicate import TRUE, Predicate, at_least, both, either, equal, holds, negate
+from migrate.nki import addresses
 from migrate.nki.fold import FoldFailure, SiteNode, numbers_of
 from migrate.nki.frames import Instruction, Operand
 from migrate.nki.symbols import Number
-from migrate.nki.values import Address, LoopValue, View
+from migrate.nki.values import LoopValue, Mask, View
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,17 +116,19 @@ def _rebuilt(
         (name, value if name == "accumulate" else _attribute(value, source))
         for name, value in first.attributes
     ]
-    return replace(first, operands=tuple(operands), attributes=tuple(attributes), loops=loops)
+    mask = first.mask
+    if mask is not None:
+        mask = Mask(tuple(addresses.rebuilt(address, source) for address in mask.conditions))
+    return replace(
+        first, operands=tuple(operands), attributes=tuple(attributes), loops=loops, mask=mask
+    )
 
 
 def _view(view: View, source: Iterator[Number]) -> View:
     shape = tuple(next(source) for _ in view.shape)
     base = tuple(next(source) for _ in view.base)
-    index = []
-    for address in view.index:
-        start = next(source)
-        index.append(Address(start, tuple((axis, next(source)) for axis, _ in address.terms)))
-    return replace(view, shape=shape, base=base, index=tuple(index))
+    index = tuple(addresses.rebuilt(address, source) for address in view.index)
+    return replace(view, shape=shape, base=base, index=index)
 
 
 def _attribute(value: object, source: Iterator[Number]) -> object:

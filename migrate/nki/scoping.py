@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from migrate.nki import views
+from migrate.nki import indexing, indices, views
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame, ModuleScope
 from migrate.nki.operations import integer, iteration, key_of
@@ -79,9 +79,21 @@ def store(frame: Frame, name: str, value: object) -> None:
 def subscript(value: object, key: object, origin: Origin) -> object:
     """`value[key]`."""
     match value:
+        case View() | indices.Masked() if isinstance(key, indices.Condition | bool):
+            return indexing.masked(value, key, origin)
+        case indices.Masked():
+            raise Unsupported("indexing what a mask is on already", origin)
         case View():
             keys = key if isinstance(key, tuple) else (key,)
+            if indexing.is_indexed(keys):
+                return indexing.subscript(value, keys, origin)
             return views.subscript(value, keys, origin)
+        case indices.IndexTensor():
+            return indices.subscript(value, key, origin)
+        case indices.GridMaker():
+            return indices.grid(key, origin)
+        case indices.IndexGrid():
+            return subscript(value.items, key, origin)
         case tuple() | list() | str():
             if isinstance(key, Slice):
                 if key.step is not None and key.step.value == 0:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from migrate.budget import Exhausted, Meter
+from migrate.nki import addresses
 from migrate.nki.errors import Unsupported
 from migrate.nki.frames import Instruction
 from migrate.nki.instructions import INSTRUCTIONS
@@ -144,6 +145,8 @@ class _Runner(Generic[V]):
         self.happenings: dict[tuple[str, Span, Span | None], Happening] = {}
         self.failed = False
         self._span: Span | None = None
+        self._active: Array | None = None
+        """Which elements of the instruction's destination its mask leaves, if it has one."""
 
     # What the specialiser calls
 
@@ -163,12 +166,41 @@ class _Runner(Generic[V]):
             return
         try:
             with np.errstate(all="ignore"):
+                self._active = self._mask(instruction)
                 spec.semantics(self, instruction)
         except Unsupported as gap:
             self._fail(gap.reason)
         except ValueError as error:
             # Shapes that do not fit: the instruction's problems say it in words.
             self._fail(f"{instruction.opcode} cannot be executed: {error}")
+
+    def _mask(self, instruction: Instruction) -> Array | None:
+        if instruction.mask is None:
+            return None
+        view = instruction.view("dst")
+        if view is None:
+            raise Unsupported(f"a mask on {instruction.opcode}, which has no dst")
+        size = 8 * view.elements
+        self.meter.take(size)
+        self.meter.give(size)
+        active = np.ones(view.sizes, bool)
+        for address in instruction.mask.conditions:
+            active &= addresses.evaluated(address, view.sizes) >= 0
+        return active
+
+    def _chosen(self, view: View) -> Array | None:
+        """Which elements of an operand the mask leaves: of a column, those of rows with any."""
+        if self._active is None or self._active.shape == view.sizes:
+            return self._active
+        count = self._active.shape[0]
+        if view.free_elements != 1 or view.sizes[0] not in (1, count):
+            raise Unsupported("a mask with an operand of another shape")
+        axes = tuple(range(1 if view.sizes[0] == count else 0, self._active.ndim))
+        rows: Array = np.any(self._active, axis=axes)
+        return rows.reshape(view.sizes)
+
+    def _elements(self, view: View) -> Elements:
+        return self.contents.elements(view, masked=self._active is not None)
 
     def _fail(self, reason: str) -> None:
         self.failed = True
@@ -181,7 +213,7 @@ class _Runner(Generic[V]):
             self.happenings[key] = Happening(code, message, self._span, related, count)
 
     def finish(self, found: Specialization) -> Execution[V]:
-        self._span = found.kernel.span
+        self._span, self._active = found.kernel.span, None
         outputs: list[V] = []
         written: list[NDArray[np.bool_]] = []
         try:
@@ -219,7 +251,7 @@ class _Runner(Generic[V]):
     def read(self, view: View, shape: Sequence[Number] | None = None) -> V:
         self.meter.step((1 + view.elements // 1024) * self.domain.effort)
         storage = self.contents.of(view.buffer)
-        places = self.contents.elements(view)
+        places = self._elements(view)
         self._check_read(view, storage, places)
         value = self.domain.take(storage.content, places.positions)
         if storage.consumed is not None:
@@ -234,15 +266,12 @@ class _Runner(Generic[V]):
 
     def _check_read(self, view: View, storage: Storage[V], places: Elements) -> None:
         written = storage.written[places.positions]
+        chosen = self._chosen(view)
         if places.inside is not None:
-            outside = int(np.count_nonzero(~places.inside))
-            self._report(
-                "out-of-bounds",
-                f"{outside} elements outside {view.buffer.name} are read",
-                view.buffer.site.span,
-                outside,
-            )
+            self._check_inside(view, places.inside, chosen, "read")
             written = written | ~places.inside
+        if chosen is not None:
+            written = written | ~chosen
         missing = written.size - int(np.count_nonzero(written))
         if missing:
             self._report(
@@ -250,6 +279,17 @@ class _Runner(Generic[V]):
                 f"{missing} elements of {view.buffer.name} are read before they are written",
                 view.buffer.site.span,
                 missing,
+            )
+
+    def _check_inside(self, view: View, inside: Array, chosen: Array | None, done: str) -> None:
+        missed = ~inside if chosen is None else ~inside & chosen
+        outside = int(np.count_nonzero(missed))
+        if outside:
+            self._report(
+                "out-of-bounds",
+                f"{outside} elements outside {view.buffer.name} are {done}",
+                view.buffer.site.span,
+                outside,
             )
 
     def dtype(self, value: V) -> DType:
@@ -359,27 +399,24 @@ class _Runner(Generic[V]):
     def _store(self, view: View, value: V) -> None:
         self.meter.step((1 + view.elements // 1024) * self.domain.effort)
         storage = self.contents.of(view.buffer)
-        places = self.contents.elements(view)
+        places = self._elements(view)
         value = self.domain.broadcast(value, view.sizes)
-        if places.inside is not None:
-            outside = int(np.count_nonzero(~places.inside))
-            self._report(
-                "out-of-bounds",
-                f"{outside} elements outside {view.buffer.name} are written",
-                view.buffer.site.span,
-                outside,
-            )
-        self.domain.put(storage.content, places.positions, value, places.inside)
+        kept, chosen = places.inside, self._chosen(view)
+        if kept is not None:
+            self._check_inside(view, kept, chosen, "written")
+        if chosen is not None:
+            kept = chosen if kept is None else kept & chosen
+        self.domain.put(storage.content, places.positions, value, kept)
         positions = places.positions
-        if places.inside is not None:
-            positions = positions[places.inside]
+        if kept is not None:
+            positions = positions[kept]
         storage.written[positions] = True
         if storage.consumed is not None:
             storage.consumed[positions] = False
 
     def accumulate(self, view: View, value: V, mode: bool | None) -> None:
         storage = self.contents.of(view.buffer)
-        places = self.contents.elements(view)
+        places = self._elements(view)
         if places.inside is not None:
             raise Unsupported("a matmul into a tile that is partly outside its tensor")
         # Outside PSUM the instruction's problems say so; the sum is what it would be there.

@@ -350,7 +350,8 @@ def describe(value: object) -> str:
         case Unknown():
             return f"{value.text} ({value.reason})"
         case _:
-            return f"a {type(value).__name__.lower()}"
+            described = getattr(type(value), "described", None)
+            return str(described) if described else f"a {type(value).__name__.lower()}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

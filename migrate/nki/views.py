@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from migrate.nki import addresses
+from migrate.nki.addresses import ONE, ZERO, plus, times
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.symbols import Number, Origin, binary, constant, sources
 from migrate.nki.values import (
@@ -23,36 +25,6 @@ from migrate.nki.values import (
     describe,
 )
 from migrate.source import Span
-
-ZERO = constant(0)
-ONE = constant(1)
-
-
-def plus(left: Number, right: Number) -> Number:
-    """Sum without a node for a plain zero that comes from nowhere."""
-    if not right.symbolic and right.value == 0:
-        return _with_places(left, right)
-    if not left.symbolic and left.value == 0:
-        return _with_places(right, left)
-    return binary("+", left, right)
-
-
-def times(left: Number, right: Number) -> Number:
-    """Product without a node for a plain one or zero that comes from nowhere."""
-    if not right.symbolic and right.value == 1:
-        return _with_places(left, right)
-    if not left.symbolic and left.value == 1:
-        return _with_places(right, left)
-    return binary("*", left, right)
-
-
-def _with_places(number: Number, neutral: Number) -> Number:
-    """The number, with the places of a neutral element that was combined with it."""
-    if neutral.origin is None and not neutral.args:
-        return number
-    if number.origin is None and not number.args and number.value == neutral.value:
-        return number if number.symbolic else neutral
-    return Number(number.value, "same", (number, neutral))
 
 
 def product(factors: Sequence[Number]) -> Number:
@@ -80,14 +52,77 @@ def whole(buffer: Buffer) -> View:
     )
 
 
+def partition_dimension(view: View) -> int:
+    """The dimension of a view's base that goes over the partitions; those before it are blocks."""
+    blocks = view.buffer.partition
+    if not blocks or view.base is view.buffer.shape:
+        return blocks
+    before = 1
+    for extent in view.buffer.shape[:blocks]:
+        before *= int(extent.value)
+    position, passed = 0, 1
+    while passed < before and position < len(view.base):
+        passed *= int(view.base[position].value)
+        position += 1
+    while position < len(view.base) - 1 and int(view.base[position].value) == 1 < int(
+        view.buffer.shape[blocks].value
+    ):
+        position += 1
+    return position
+
+
+def block_axes(view: View) -> int:
+    """How many leading axes of an on-chip view go over blocks and not over partitions."""
+    if not view.buffer.partition:
+        return 0
+    dimension = partition_dimension(view)
+    blocks: set[int] = set()
+    for address in view.index[:dimension]:
+        blocks |= addresses.axes_of(address)
+    leading = 0
+    while leading in blocks:
+        leading += 1
+    return leading
+
+
+def partitions_first(view: View) -> bool:
+    """Whether no axis but the first goes over the partitions, as far as the base tells."""
+    dimension = partition_dimension(view)
+    if (
+        len(view.base) < 2
+        or view.base[dimension].value != view.buffer.shape[view.buffer.partition].value
+    ):
+        return True
+    address = view.index[dimension]
+    if address.digits:
+        return addresses.axes_of(address) <= {0}
+    return all(axis == 0 for axis, _ in address.terms)
+
+
+def tile(view: View, origin: Origin) -> View:
+    """An on-chip view with its partition axis first, as engines take it.
+
+    Blocks become free axes.  Raises `Unsupported` where blocks and partitions are not apart.
+    """
+    blocks = block_axes(view)
+    if not blocks:
+        return view
+    rank = len(view.shape)
+    if blocks == rank:
+        raise Unsupported("a tile of blocks without partitions", origin)
+    order = (blocks, *range(blocks), *range(blocks + 1, rank))
+    return _ordered(view, order)
+
+
 def subscript(view: View, keys: Sequence[object], origin: Origin) -> View:
     """`view[keys]`, with `Number`, `Slice`, `DynamicSlice`, `Ellipsis` and `None` keys.
 
     Raises `KernelFault` for keys that Python would refuse, `Unsupported` for indirect
     ones.
     """
-    given = _expanded(view, keys, origin)
+    given = expanded(view, keys, origin)
     on_chip = view.buffer.memory.on_chip
+    partition = block_axes(view)
     offset = view.offset
     starts: list[Number | None] = []
     steps: list[Number | None] = []
@@ -100,7 +135,7 @@ def subscript(view: View, keys: Sequence[object], origin: Origin) -> View:
     source_axis = 0
     for key in given:
         if key is None:
-            if on_chip and not shape:
+            if on_chip and source_axis <= partition:
                 raise KernelFault("index", "a new axis before the partition axis", origin)
             shape.append(ONE)
             strides.append(0)
@@ -115,8 +150,8 @@ def subscript(view: View, keys: Sequence[object], origin: Origin) -> View:
                 start, size, step = _wrapped(key, extent), ONE, None
                 _check(faults, view, start, ONE, ONE, axis, origin.span)
                 # On chip the partition axis stays, and no tile falls below rank 2.
-                keep = on_chip and (axis == 0 or new_rank < 2)
-                if keep and axis != 0:
+                keep = on_chip and (axis == partition or (axis > partition and new_rank < 2))
+                if keep and axis != partition:
                     new_rank += 1
                 starts.append(start)
                 steps.append(step)
@@ -129,7 +164,7 @@ def subscript(view: View, keys: Sequence[object], origin: Origin) -> View:
             case DynamicSlice():
                 start, size, step = _wrapped(key.start, extent), key.size, ONE
             case Slice():
-                start, size, step = _resolved(key, extent, origin)
+                start, size, step = resolved(key, extent, origin)
             case _:
                 raise Unsupported(f"indexing a tensor with {describe(key)}", origin)
         _check(faults, view, start, size, step, axis, origin.span)
@@ -142,8 +177,11 @@ def subscript(view: View, keys: Sequence[object], origin: Origin) -> View:
         strides.append(stride * int(step.value))
         kept.append(axis)
     renamed = {old: new for new, old in enumerate(kept) if old is not None}
-    addresses: list[Address] = []
+    addressed: list[Address] = []
     for address in view.index:
+        if address.digits:
+            addressed.append(addresses.substituted(address, _parts(starts, steps, renamed)))
+            continue
         begin = address.start
         terms: list[tuple[int, Number]] = []
         for axis, scale in address.terms:
@@ -153,7 +191,7 @@ def subscript(view: View, keys: Sequence[object], origin: Origin) -> View:
             begin = plus(begin, times(start_here, scale))
             if axis in renamed and step_here is not None:
                 terms.append((renamed[axis], times(scale, step_here)))
-        addresses.append(Address(begin, tuple(terms)))
+        addressed.append(Address(begin, tuple(terms)))
     return View(
         view.buffer,
         offset,
@@ -161,12 +199,27 @@ def subscript(view: View, keys: Sequence[object], origin: Origin) -> View:
         tuple(shape),
         view.dtype,
         view.base,
-        tuple(addresses),
+        tuple(addressed),
         tuple(faults),
     )
 
 
-def _expanded(view: View, keys: Sequence[object], origin: Origin) -> list[object]:
+def _parts(
+    starts: Sequence[Number | None],
+    steps: Sequence[Number | None],
+    renamed: dict[int, int],
+) -> dict[int, Address]:
+    """What each axis of the old view is, over the axes of the new one."""
+    found: dict[int, Address] = {}
+    for axis, (start, step) in enumerate(zip(starts, steps, strict=True)):
+        assert start is not None
+        kept = axis in renamed and step is not None
+        terms = ((renamed[axis], step),) if kept and step is not None else ()
+        found[axis] = Address(start, terms)
+    return found
+
+
+def expanded(view: View, keys: Sequence[object], origin: Origin) -> list[object]:
     """Keys with the ellipsis and missing trailing axes written out."""
     rank = len(view.shape)
     used = sum(key is not None and key is not Ellipsis for key in keys)
@@ -193,7 +246,7 @@ def _wrapped(index: Number, extent: Number) -> Number:
     return plus(extent, index) if index.value < 0 else index
 
 
-def _resolved(key: Slice, extent: Number, origin: Origin) -> tuple[Number, Number, Number]:
+def resolved(key: Slice, extent: Number, origin: Origin) -> tuple[Number, Number, Number]:
     """(start, size, step) of a slice."""
     for part in (key.start, key.stop, key.step):
         if part is not None and not part.integral:
@@ -255,8 +308,13 @@ def permute(view: View, order: Sequence[int], origin: Origin) -> View:
     """Axes in another order."""
     if sorted(order) != list(range(len(view.shape))):
         raise KernelFault("value", f"{tuple(order)} is not an order of the axes", origin)
-    if view.buffer.memory.on_chip and order[0] != 0:
+    partition = block_axes(view)
+    if view.buffer.memory.on_chip and order[partition] != partition:
         raise KernelFault("value", "the partition axis must stay first", origin)
+    return _ordered(view, order)
+
+
+def _ordered(view: View, order: Sequence[int]) -> View:
     renamed = {old: new for new, old in enumerate(order)}
     return renamed_axes(
         replace(
@@ -270,7 +328,8 @@ def permute(view: View, order: Sequence[int], origin: Origin) -> View:
 
 def expand_dim(view: View, axis: int, origin: Origin) -> View:
     """A new axis of size 1 before `axis`."""
-    if not 0 <= axis <= len(view.shape) or (axis == 0 and view.buffer.memory.on_chip):
+    first = axis <= block_axes(view) and view.buffer.memory.on_chip
+    if not 0 <= axis <= len(view.shape) or first:
         raise KernelFault("value", f"no new axis can stand at {axis}", origin)
     renamed = {a: a + (a >= axis) for a in range(len(view.shape))}
     return renamed_axes(
@@ -287,7 +346,7 @@ def squeeze_dim(view: View, axis: int, origin: Origin) -> View:
     """Without an axis of size 1."""
     if not 0 <= axis < len(view.shape) or view.sizes[axis] != 1:
         raise KernelFault("value", f"axis {axis} is not an axis of size 1", origin)
-    if axis == 0 and view.buffer.memory.on_chip:
+    if axis == block_axes(view) and view.buffer.memory.on_chip:
         raise KernelFault("value", "the partition axis cannot be dropped", origin)
     renamed = {a: a - (a > axis) for a in range(len(view.shape)) if a != axis}
     return renamed_axes(
@@ -304,12 +363,10 @@ def broadcast(view: View, axis: int, extent: Number, origin: Origin) -> View:
     """An axis of size 1 repeated."""
     if not 0 <= axis < len(view.shape) or view.sizes[axis] != 1:
         raise KernelFault("value", f"axis {axis} is not an axis of size 1", origin)
-    if axis == 0 and view.buffer.memory.on_chip:
+    if axis == block_axes(view) and view.buffer.memory.on_chip:
         raise KernelFault("value", "the partition axis cannot be repeated", origin)
-    index = tuple(
-        Address(address.start, tuple(term for term in address.terms if term[0] != axis))
-        for address in view.index
-    )
+    others = {a: a for a in range(len(view.shape)) if a != axis}
+    index = tuple(addresses.renamed(address, others) for address in view.index)
     shape = (*view.shape[:axis], extent, *view.shape[axis + 1 :])
     strides = (*view.strides[:axis], 0, *view.strides[axis + 1 :])
     return replace(view, shape=shape, strides=strides, index=index)
@@ -317,13 +374,7 @@ def broadcast(view: View, axis: int, extent: Number, origin: Origin) -> View:
 
 def renamed_axes(view: View, renamed: dict[int, int]) -> View:
     """The same view with its axes numbered anew in the index; others are dropped."""
-    index = tuple(
-        Address(
-            address.start,
-            tuple((renamed[axis], step) for axis, step in address.terms if axis in renamed),
-        )
-        for address in view.index
-    )
+    index = tuple(addresses.renamed(address, renamed) for address in view.index)
     return replace(view, index=index)
 
 
@@ -334,6 +385,8 @@ def pattern(
 
     Without `offset` the view's own applies.
     """
+    if not view.strided and offset is None:
+        raise Unsupported("an access pattern on a view without strides", origin)
     total = product(view.buffer.shape)
     start = offset if offset is not None else constant(view.offset, origin)
     low = high = int(start.value)
