@@ -22,6 +22,14 @@ CLAIMS: Final[Mapping[str, frozenset[str]]] = {
     ),
     "HW204": frozenset({"memory", "tile-memory", "both-psum", "gpsimd-psum"}),
     "HW205": frozenset({"sbuf-live", "psum-live"}),
+    "PERF601": frozenset({"small-descriptors"}),
+    "PERF602": frozenset({"loaded-again"}),
+    "PERF603": frozenset({"few-partitions"}),
+    "PERF604": frozenset({"short-moving"}),
+    "PERF605": frozenset({"wide-matmul"}),
+    "PERF606": frozenset({"unfused"}),
+    "PERF607": frozenset({"round-trip"}),
+    "PERF608": frozenset({"long-unroll"}),
     "API405": frozenset({"unread-parameter", "unread-local"}),
 }
 

@@ -39,6 +39,14 @@ from migrate.rules import (
     num303,
     num304,
     num305,
+    perf601,
+    perf602,
+    perf603,
+    perf604,
+    perf605,
+    perf606,
+    perf607,
+    perf608,
 )
 from migrate.rules.rule import Rule
 
@@ -69,6 +77,15 @@ RULES: Final[tuple[Rule, ...]] = (
     num303.RULE,
     num304.RULE,
     num305.RULE,
+    # Performance: it computes the same, slower than it need be.
+    perf601.RULE,
+    perf602.RULE,
+    perf603.RULE,
+    perf604.RULE,
+    perf605.RULE,
+    perf606.RULE,
+    perf607.RULE,
+    perf608.RULE,
     # API: it does not compile.
     api401.RULE,
     api402.RULE,

@@ -7,5 +7,19 @@ from typing import Final
 
 from migrate.nki.analyses import Analysis
 from migrate.nki.analyses.capacity import Capacity
+from migrate.nki.analyses.fusion import Fusion
+from migrate.nki.analyses.lanes import Lanes
+from migrate.nki.analyses.matmuls import Matmuls
+from migrate.nki.analyses.round_trips import RoundTrips
+from migrate.nki.analyses.transfers import Transfers
+from migrate.nki.analyses.unrolling import Unrolling
 
-ANALYSES: Final[tuple[Callable[[str], Analysis], ...]] = (Capacity,)
+ANALYSES: Final[tuple[Callable[[str], Analysis], ...]] = (
+    Capacity,
+    Transfers,
+    Lanes,
+    Matmuls,
+    Fusion,
+    RoundTrips,
+    Unrolling,
+)
