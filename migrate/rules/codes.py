@@ -22,6 +22,8 @@ CLAIMS: Final[Mapping[str, frozenset[str]]] = {
     ),
     "HW204": frozenset({"memory", "tile-memory", "both-psum", "gpsimd-psum"}),
     "HW205": frozenset({"sbuf-live", "psum-live"}),
+    "HW206": frozenset({"partition-start"}),
+    "HW207": frozenset({"dtype", "dtype-mix", "psum-dtype", "literal-dtype"}),
     "PERF601": frozenset({"small-descriptors"}),
     "PERF602": frozenset({"loaded-again"}),
     "PERF603": frozenset({"few-partitions"}),

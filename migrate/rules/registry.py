@@ -21,6 +21,8 @@ from migrate.rules import (
     hw203,
     hw204,
     hw205,
+    hw206,
+    hw207,
     map101,
     map102,
     map103,
@@ -71,6 +73,8 @@ RULES: Final[tuple[Rule, ...]] = (
     hw203.RULE,
     hw204.RULE,
     hw205.RULE,
+    hw206.RULE,
+    hw207.RULE,
     # Numerics: it computes the same, less exactly.
     num301.RULE,
     num302.RULE,

@@ -16,8 +16,10 @@ def scan(text: Text) -> Iterator[Problem]:
     """Codes `unread-parameter` and `unread-local`, in the kernel and its functions.
 
     Names that begin with an underscore are meant to be unread.  A name whose value is a call is
-    no fault: the call may do something; nor is one of several that are unpacked together.
+    no fault: the call may do something; nor is one of several that are unpacked together.  A
+    function that is passed on has the parameters that its caller gives.
     """
+    passed = _passed(text)
     for function in text.functions:
         read = {
             node.id
@@ -33,7 +35,12 @@ def scan(text: Text) -> Iterator[Problem]:
         if {"locals", "vars", "eval", "exec"} & read:
             continue
         arguments = function.args
-        for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        own = (
+            ()
+            if function.name in passed
+            else (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        )
+        for arg in own:
             if arg.arg in read or arg.arg.startswith("_") or arg.arg in ("self", "cls"):
                 continue
             yield Problem(
@@ -58,3 +65,14 @@ def scan(text: Text) -> Iterator[Problem]:
                 f"{name} is computed in {function.name} and never read",
                 span_of(text.module.source, target),
             )
+
+
+def _passed(text: Text) -> set[str]:
+    """Functions of the file that stand somewhere else than in a call of them."""
+    tree = text.module.tree
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in called
+    }
