@@ -24,6 +24,8 @@ CLAIMS: Final[Mapping[str, frozenset[str]]] = {
     "HW205": frozenset({"sbuf-live", "psum-live"}),
     "HW206": frozenset({"partition-start"}),
     "HW207": frozenset({"dtype", "dtype-mix", "psum-dtype", "literal-dtype"}),
+    "HW208": frozenset({"unwritten-read"}),
+    "HW209": frozenset({"unwritten-output"}),
     "PERF601": frozenset({"small-descriptors"}),
     "PERF602": frozenset({"loaded-again"}),
     "PERF603": frozenset({"few-partitions"}),

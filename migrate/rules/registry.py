@@ -23,6 +23,8 @@ from migrate.rules import (
     hw205,
     hw206,
     hw207,
+    hw208,
+    hw209,
     map101,
     map102,
     map103,
@@ -75,6 +77,8 @@ RULES: Final[tuple[Rule, ...]] = (
     hw205.RULE,
     hw206.RULE,
     hw207.RULE,
+    hw208.RULE,
+    hw209.RULE,
     # Numerics: it computes the same, less exactly.
     num301.RULE,
     num302.RULE,

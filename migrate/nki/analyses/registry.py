@@ -13,9 +13,11 @@ from migrate.nki.analyses.matmuls import Matmuls
 from migrate.nki.analyses.round_trips import RoundTrips
 from migrate.nki.analyses.transfers import Transfers
 from migrate.nki.analyses.unrolling import Unrolling
+from migrate.nki.analyses.written import Written
 
 ANALYSES: Final[tuple[Callable[[str], Analysis], ...]] = (
     Capacity,
+    Written,
     Transfers,
     Lanes,
     Matmuls,
