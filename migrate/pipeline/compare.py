@@ -20,6 +20,7 @@ from migrate.pipeline.guard import guarded
 from migrate.pipeline.kernels import Pair, open_pair, pair_of_text
 from migrate.pipeline.launches import launch_at
 from migrate.pipeline.linking import linked, unnamed
+from migrate.pipeline.nki_text import text_problems
 from migrate.pipeline.nki_version import overridden, read_versions
 from migrate.pipeline.reading import Positions, Progress, read_positions, shown
 from migrate.results import (
@@ -34,6 +35,7 @@ from migrate.results import (
 )
 from migrate.rules.findings import MAX_MESSAGE, Found, findings
 from migrate.rules.rule import REFERENCE, Evidence, Problem, Reading
+from migrate.rules.suppression import suppressed
 from migrate.score.correspondence import correspondence
 from migrate.score.fidelity import score
 from migrate.score.verdict import weigh
@@ -103,11 +105,15 @@ def judged(
     runs = _run(pair, positions, run, budget, tell) if run != "never" else _Runs((), False, ())
     positions = _trusted(positions, runs, Meter(budget, "checking the readings"))
     versions = read_versions(pair.module, pair.nki.name, pair.case)
-    problems = (*positions.problems, *runs.faults, *versions.problems, *noted)
+    gaps = [*positions.gaps, *runs.gaps]
+    texts = guarded(
+        "reading the NKI kernel's text", partial(text_problems, pair.module, pair.nki), gaps
+    )
+    problems = (*positions.problems, *runs.faults, *versions.problems, *(texts or ()), *noted)
     evidence = Evidence(positions.readings, problems, runs.made)
     found = _located(pair, positions, findings(evidence), tell)
+    found = suppressed(found, (pair.cuda_source, pair.nki_source))
     relations = positions.relations
-    gaps = [*positions.gaps, *runs.gaps]
     pairing = guarded("pairing constructs", partial(_pairing, positions), gaps)
     constructs = linked(pairing or (), found)
     coverage = positions.coverage

@@ -15,6 +15,7 @@ from migrate.case import Case, load
 from migrate.case.load import parse
 from migrate.pipeline.guard import guarded
 from migrate.pipeline.kernels import nki_kernel, no_nki_kernel, parse_nki
+from migrate.pipeline.nki_text import text_problems, told
 from migrate.pipeline.nki_version import overridden, read_versions
 from migrate.results import LintDocument, LintedKernel, Tool
 from migrate.rules.codes import REFUSING
@@ -25,7 +26,6 @@ from migrate.rules.suppression import suppressed
 from migrate.source import Source, SourceError, read
 
 if TYPE_CHECKING:
-    from migrate.nki import values
     from migrate.nki.parse import Kernel, Module
     from migrate.nki.specialize import Specialization
 
@@ -111,13 +111,11 @@ def _document(
 
 
 def _kernel(module: Module, kernel: Kernel, case: Case, meter: Meter) -> LintedKernel:
-    from migrate.nki.scans import scanned
-
     looked = _Looked()
     versions = read_versions(module, kernel.name, case)
     looked.problems += versions.problems
-    texts = guarded("reading the text", lambda: list(scanned(module, kernel)), looked.reasons)
-    looked.problems += (_told(problem, {}) for problem in texts or ())
+    texts = guarded("reading the text", partial(text_problems, module, kernel), looked.reasons)
+    looked.problems += texts or ()
     guarded(
         "reading the instructions",
         partial(_look, looked, module, kernel, case, meter),
@@ -207,8 +205,8 @@ def _specialized(
     )
     for problem in found.problems:
         refused = problem.code != OUT_OF_BOUNDS
-        looked.problems.append(_told(problem, sizes, REFUSING if refused else ""))
-    looked.problems += (_told(problem, sizes) for problem in analyses.problems(found))
+        looked.problems.append(told(problem, sizes, REFUSING if refused else ""))
+    looked.problems += (told(problem, sizes) for problem in analyses.problems(found))
     for event in found.events:
         where = event.span or kernel.span
         match event.kind:
@@ -221,9 +219,3 @@ def _specialized(
             case "ambiguous" | "print":
                 pass
     return found
-
-
-def _told(problem: values.Problem, sizes: Mapping[str, int], prefix: str = "") -> Problem:
-    return Problem(
-        f"{prefix}{problem.code}", problem.message, problem.span, "nki", sizes, problem.sources
-    )

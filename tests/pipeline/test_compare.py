@@ -218,7 +218,8 @@ def test_a_lost_construct_names_a_finding(right: str, kind: str, rule: str) -> N
 def test_nothing_is_written_and_everything_says_why() -> None:
     left = cuda("x[i] += y[i];", "float* x, const float* y, int n")
     result = compared(left, nki("return x"), case(tensor("x", role="inout"), tensor("y")))
-    (finding,) = result.findings
+    finding, unread = result.findings
+    assert (unread.rule, unread.effect) == ("API405", "style")
     assert finding.rule == "MAP101"
     lost = [c for c in result.constructs if c.verdict in {"mismapped", "missing"}]
     assert lost
@@ -236,3 +237,14 @@ def test_equal_inputs_give_equal_bytes() -> None:
     for run in ("never", "auto"):
         left = compared(ADD, combined("subtract"), run=run)
         assert left.to_json() == compared(ADD, combined("subtract"), run=run).to_json()
+
+
+def test_a_finding_that_the_file_sets_aside_stays_visible() -> None:
+    left = cuda("x[i] += y[i];", "float* x, const float* y, int n")
+    kernel = nki("return x").replace(
+        "def k(x, y):", "def k(x, y):  # migrate: ignore[API405] the caller's signature"
+    )
+    result = compared(left, kernel, case(tensor("x", role="inout"), tensor("y")))
+    (unread,) = (f for f in result.findings if f.rule == "API405")
+    assert unread.suppressed == "the caller's signature"
+    assert unread.points == 0
