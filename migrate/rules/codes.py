@@ -17,6 +17,7 @@ REFUSING: Final = "refused:"
 """Prefix of the codes of problems that instructions are refused for."""
 
 CLAIMS: Final[Mapping[str, frozenset[str]]] = {
+    "MAP114": frozenset({"floor-trips"}),
     "HW203": frozenset(
         {"partitions", "stationary-size", "moving-size", "transpose-size", "tile-bytes"}
     ),

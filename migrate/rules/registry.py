@@ -38,6 +38,7 @@ from migrate.rules import (
     map111,
     map112,
     map113,
+    map114,
     num301,
     num302,
     num303,
@@ -69,6 +70,7 @@ RULES: Final[tuple[Rule, ...]] = (
     map111.RULE,
     map112.RULE,
     map113.RULE,
+    map114.RULE,
     # Hardware: it cannot run, or touches what is not there.
     hw201.RULE,
     hw202.RULE,

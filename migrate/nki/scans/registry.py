@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from migrate.nki.scans import Scan, unused
+from migrate.nki.scans import Scan, remainders, unused
 
-SCANS: Final[tuple[Scan, ...]] = (unused.scan,)
+SCANS: Final[tuple[Scan, ...]] = (unused.scan, remainders.scan)
 
-CODES: Final = unused.CODES
+CODES: Final = unused.CODES | remainders.CODES
 """The codes of what scans find; `rules.codes` says which rule tells them."""
