@@ -1,6 +1,7 @@
 """A page for each rule, made from the docstring of the file that defines it.
 
-`python -m migrate.rules.pages build` writes `docs/rules/`: an index and one page a rule.
+`python -m migrate.rules.pages build` writes `docs/rules/`, an index and one page a rule, and
+`docs/faults.md` (`rules.taxonomy`).
 `migrate explain` shows the same page.
 """
 
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from migrate.results import Effect, Family
+from migrate.rules import taxonomy
 from migrate.rules.registry import RULES
 from migrate.rules.rule import Rule
 
@@ -104,15 +106,19 @@ def _mark(origin: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """`build` writes the pages, `check` exits 1 where they are stale."""
-    folder = Path(__file__).resolve().parents[2] / "docs" / "rules"
+    root = Path(__file__).resolve().parents[2]
+    folder = root / "docs" / "rules"
     if arguments not in (["build"], ["check"]) or not folder.parent.is_dir():
         sys.stderr.write("usage: python -m migrate.rules.pages build|check, in a checkout\n")
         return 2
     names = stale(folder)
+    table, faults = root / "docs" / "faults.md", taxonomy.table(taxonomy.load(root))
+    old = not table.is_file() or table.read_text("utf-8") != faults
     if arguments == ["check"]:
-        for name in names:
-            sys.stderr.write(f"{folder / name} is stale\n")
-        return 1 if names else 0
+        for path in [*(folder / name for name in names), *([table] if old else [])]:
+            sys.stderr.write(f"{path} is stale\n")
+        return 1 if names or old else 0
+    table.write_text(faults, "utf-8")
     folder.mkdir(exist_ok=True)
     wanted = generate()
     for name in names:

@@ -1,8 +1,11 @@
 """The rules' pages: every rule has a whole one, and `docs/rules` says the same."""
 
+import shutil
+
+import msgspec
 import pytest
 
-from migrate.rules import pages
+from migrate.rules import pages, taxonomy
 from migrate.rules.registry import BY_ID, RULES
 
 
@@ -54,8 +57,9 @@ def test_a_page_that_lacks_something_is_refused(page, monkeypatch):
         pages.sections(BY_ID["MAP101"])
 
 
-def test_the_command(tmp_path, monkeypatch, capsys):
+def test_the_command(checkout, tmp_path, monkeypatch, capsys):
     (tmp_path / "docs").mkdir()
+    shutil.copytree(checkout / "mappings" / "faults", tmp_path / "mappings" / "faults")
     monkeypatch.setattr(pages, "__file__", str(tmp_path / "migrate" / "rules" / "pages.py"))
     assert pages.main(["check"]) == 1
     assert "MAP101.md is stale" in capsys.readouterr().err
@@ -63,4 +67,33 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     (tmp_path / "docs" / "rules" / "MAP000.md").write_text("of no rule")
     assert pages.main(["build"]) == 0
     assert pages.main(["check"]) == 0
+    (tmp_path / "docs" / "faults.md").write_text("edited")
+    assert pages.main(["check"]) == 1
+    assert "faults.md is stale" in capsys.readouterr().err
     assert pages.main(["bake"]) == 2
+
+
+COUNTS = {"TP": 18, "MS": 18, "MM": 19, "IX": 19, "AV": 20, "LP": 15, "SP": 7, "PF": 15}
+
+
+def test_every_kind_of_fault_has_rules_or_a_reason(checkout):
+    faults = taxonomy.load(checkout)
+    wanted = [f"{group}{n:02}" for group, count in COUNTS.items() for n in range(1, count + 1)]
+    assert sorted(fault.id for fault in faults) == sorted(wanted)
+    assert (checkout / "docs" / "faults.md").read_text("utf-8") == taxonomy.table(faults)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"rules": ["MAP101"], "reason": "both"},
+        {"rules": ["MAP999"]},
+        {"id": "ZZ01", "reason": "of no group"},
+        {"reason": "known", "more": 1},
+    ],
+)
+def test_an_entry_that_says_nothing_or_the_unknown_is_refused(fields):
+    entry = {"id": "TP01", "title": "A fault", **fields}
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(entry, taxonomy.Fault)
