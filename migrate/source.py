@@ -6,8 +6,10 @@ that led there, outermost first, so that a place inside a helper can still be sh
 with the calls that reached it.
 
 `read` is the only way a reviewed file enters the tool.  It refuses what no kernel is:
-directories, empty and binary files, text that is not UTF-8, and files over
-`MAX_BYTES` (a single 20 MB line costs a parser 17 s and 2.8 GB).
+directories, empty and binary files, Python that is not UTF-8, and files over
+`MAX_BYTES` (a single 20 MB line costs a parser 17 s and 2.8 GB).  C++ that is not UTF-8 is
+read byte by byte, as compilers do that leave comments and strings alone: each byte is the
+character of Latin-1, and a column.
 """
 
 from __future__ import annotations
@@ -34,6 +36,9 @@ _ACTING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 _UNUSUAL = re.compile(r"[^\n -~]")
 
+_PYTHON = frozenset({".py", ".pyi"})
+"""What has to be UTF-8: Python reads nothing else, unless a file says so."""
+
 _BLOCK = 1024
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
@@ -42,7 +47,7 @@ _LINE_END = re.compile(r"\r\n?|\n")
 _ENCODED_LINE_END = re.compile(rb"\r\n?|\n")
 
 
-class Frame(msgspec.Struct, frozen=True, kw_only=True, order=True):
+class Frame(msgspec.Struct, frozen=True, kw_only=True, order=True, gc=False):
     """One step on the way to a span: where a macro was used, a helper was called."""
 
     kind: Literal["macro", "call", "include", "embedding", "template"]
@@ -52,7 +57,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, order=True):
     column: int
 
 
-class Span(msgspec.Struct, frozen=True, kw_only=True, order=True):
+class Span(msgspec.Struct, frozen=True, kw_only=True, order=True, gc=False):
     """A range of reviewed text.
 
     Lines and columns count from 1, columns in code points; the end is exclusive.
@@ -159,6 +164,18 @@ class Source:
             via=via,
         )
 
+    def plain_line(self, byte: int) -> tuple[int, int, int] | None:
+        """The line of a byte and the bytes that it reaches over, its end included.
+
+        `None` where columns may not be counted in bytes.
+        """
+        if self._counted:
+            return None
+        starts = self._encoded_starts
+        line = bisect_right(starts, byte)
+        end = starts[line] if line < len(starts) else len(self._encoded) + 1
+        return line, starts[line - 1], end
+
     def span_of_lines(
         self, line: int, byte_column: int, end_line: int, end_byte_column: int
     ) -> Span:
@@ -208,7 +225,7 @@ class Source:
 def read(path: str | Path, *, name: str | None = None) -> Source:
     """Read a reviewed file.
 
-    Raises `SourceError` for a missing file, a directory, an empty or binary file, text
+    Raises `SourceError` for a missing file, a directory, an empty or binary file, Python
     that is not UTF-8, or a file over `MAX_BYTES`.
     """
     shown = name if name is not None else str(path)
@@ -222,10 +239,10 @@ def read(path: str | Path, *, name: str | None = None) -> Source:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SourceError(f"cannot be read: {reason}", file=shown) from None
-    return _source(data, shown)
+    return _source(data, shown, any_bytes=Path(path).suffix not in _PYTHON)
 
 
-def _source(data: bytes, name: str) -> Source:
+def _source(data: bytes, name: str, *, any_bytes: bool = False) -> Source:
     if len(data) > MAX_BYTES:
         limit = MAX_BYTES // (1024 * 1024)
         raise SourceError(f"is larger than {limit} MiB, the most that is read", file=name)
@@ -235,17 +252,21 @@ def _source(data: bytes, name: str) -> Source:
         raise SourceError("is binary (it has a NUL byte), not source text", file=name)
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]
+    digest = hashlib.sha256(data).hexdigest()
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        where = _place(data, error.start, name)
-        raise SourceError("is not UTF-8 text", file=name, where=where) from None
+        if not any_bytes:
+            where = _place(data, error.start, name)
+            raise SourceError("is not UTF-8 text", file=name, where=where) from None
+        text = data.decode("latin-1")
+        data = text.encode("utf-8")
     starts = _line_starts(data)
     ascii_only = data.isascii()
     return Source(
         name=name,
         text=text,
-        digest=hashlib.sha256(data).hexdigest(),
+        digest=digest,
         _starts=starts if ascii_only else (0, *(m.end() for m in _LINE_END.finditer(text))),
         _encoded_starts=starts,
         _encoded=data,

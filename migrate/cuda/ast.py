@@ -29,7 +29,7 @@ COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", 
 Storage = OneOf["parameter", "local", "shared", "dynamic-shared", "global", "constant", "reference"]
 
 
-class Variable(msgspec.Struct, frozen=True):
+class Variable(msgspec.Struct, frozen=True, gc=False):
     """A declared object.  `id` is unique inside one function."""
 
     id: int
@@ -40,19 +40,19 @@ class Variable(msgspec.Struct, frozen=True):
     const: bool = False
 
 
-class Literal(msgspec.Struct, frozen=True):
+class Literal(msgspec.Struct, frozen=True, gc=False):
     value: int | float | bool
     type: Scalar
     span: Span
 
 
-class Name(msgspec.Struct, frozen=True):
+class Name(msgspec.Struct, frozen=True, gc=False):
     variable: Variable
     type: Type
     span: Span
 
 
-class Builtin(msgspec.Struct, frozen=True):
+class Builtin(msgspec.Struct, frozen=True, gc=False):
     """`threadIdx.x` and its like; `axis` is 0 for x.  `warpSize` is a `Literal`."""
 
     which: OneOf["threadIdx", "blockIdx", "blockDim", "gridDim"]
@@ -61,14 +61,14 @@ class Builtin(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Unary(msgspec.Struct, frozen=True):
+class Unary(msgspec.Struct, frozen=True, gc=False):
     operator: str
     operand: Expression
     type: Scalar
     span: Span
 
 
-class Binary(msgspec.Struct, frozen=True):
+class Binary(msgspec.Struct, frozen=True, gc=False):
     """Both operands have one type already (but a shift's right side, which keeps its own).
 
     With a pointer on the left, `operator` is `add` or `subtract` in elements; comparisons and
@@ -82,7 +82,7 @@ class Binary(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Logical(msgspec.Struct, frozen=True):
+class Logical(msgspec.Struct, frozen=True, gc=False):
     """`&&` and `||`: the right side is evaluated only where it decides."""
 
     operator: OneOf["and", "or"]
@@ -92,7 +92,7 @@ class Logical(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Conditional(msgspec.Struct, frozen=True):
+class Conditional(msgspec.Struct, frozen=True, gc=False):
     condition: Expression
     then: Expression
     otherwise: Expression
@@ -100,14 +100,14 @@ class Conditional(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Comma(msgspec.Struct, frozen=True):
+class Comma(msgspec.Struct, frozen=True, gc=False):
     first: Expression
     second: Expression
     type: Type
     span: Span
 
 
-class Assign(msgspec.Struct, frozen=True):
+class Assign(msgspec.Struct, frozen=True, gc=False):
     """`target = value`, or `target op= value` computed in `compute` and cast back."""
 
     target: Expression
@@ -118,7 +118,7 @@ class Assign(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Step(msgspec.Struct, frozen=True):
+class Step(msgspec.Struct, frozen=True, gc=False):
     """`++` and `--`; `delta` is 1 or -1, `prefix` tells which value the expression has."""
 
     target: Expression
@@ -128,7 +128,7 @@ class Step(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Cast(msgspec.Struct, frozen=True):
+class Cast(msgspec.Struct, frozen=True, gc=False):
     """A conversion between arithmetic types, or of a pointer's element type.
 
     `written` is false for conversions that the language inserts.
@@ -140,7 +140,7 @@ class Cast(msgspec.Struct, frozen=True):
     written: bool = True
 
 
-class Element(msgspec.Struct, frozen=True):
+class Element(msgspec.Struct, frozen=True, gc=False):
     """`base[index]`, in units of the pointed-to type.  `base` is a pointer or an array."""
 
     base: Expression
@@ -149,13 +149,13 @@ class Element(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Address(msgspec.Struct, frozen=True):
+class Address(msgspec.Struct, frozen=True, gc=False):
     place: Expression
     type: Pointer
     span: Span
 
 
-class Component(msgspec.Struct, frozen=True):
+class Component(msgspec.Struct, frozen=True, gc=False):
     """One component of a vector, or one member of a struct: a value or a place.
 
     `index` counts the components, or the members in `Struct.members`.
@@ -167,7 +167,7 @@ class Component(msgspec.Struct, frozen=True):
     span: Span
 
 
-class MakeVector(msgspec.Struct, frozen=True):
+class MakeVector(msgspec.Struct, frozen=True, gc=False):
     """A vector of its components, a struct of its members, an array of its elements."""
 
     parts: tuple[Expression, ...]
@@ -175,7 +175,7 @@ class MakeVector(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Intrinsic(msgspec.Struct, frozen=True):
+class Intrinsic(msgspec.Struct, frozen=True, gc=False):
     """A function of the table in `intrinsics`, with operands in its operand type."""
 
     entry: IntrinsicEntry
@@ -184,7 +184,7 @@ class Intrinsic(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Call(msgspec.Struct, frozen=True):
+class Call(msgspec.Struct, frozen=True, gc=False):
     """A device function of the same program; reference parameters take places."""
 
     function: Function
@@ -193,7 +193,7 @@ class Call(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Atomic(msgspec.Struct, frozen=True):
+class Atomic(msgspec.Struct, frozen=True, gc=False):
     """A read-modify-write; its value is what the place held before."""
 
     entry: AtomicEntry
@@ -203,7 +203,7 @@ class Atomic(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Shuffle(msgspec.Struct, frozen=True):
+class Shuffle(msgspec.Struct, frozen=True, gc=False):
     """An exchange or a vote within a warp (or a `width`-lane part of one).
 
     What is exchanged may be a pointer: matrix loads read at addresses of other lanes.
@@ -218,7 +218,7 @@ class Shuffle(msgspec.Struct, frozen=True):
     span: Span
 
 
-class OpaqueExpression(msgspec.Struct, frozen=True):
+class OpaqueExpression(msgspec.Struct, frozen=True, gc=False):
     """Something not understood, with the reason; `changed` are variables it may assign to."""
 
     text: str
@@ -252,7 +252,7 @@ Expression = (
 )
 
 
-class Declare(msgspec.Struct, frozen=True):
+class Declare(msgspec.Struct, frozen=True, gc=False):
     """One declared variable.
 
     `initial` is one expression, or for an array the flat list of leading elements (the rest
@@ -264,24 +264,24 @@ class Declare(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Evaluate(msgspec.Struct, frozen=True):
+class Evaluate(msgspec.Struct, frozen=True, gc=False):
     expression: Expression
     span: Span
 
 
-class Block(msgspec.Struct, frozen=True):
+class Block(msgspec.Struct, frozen=True, gc=False):
     body: tuple[Statement, ...]
     span: Span
 
 
-class If(msgspec.Struct, frozen=True):
+class If(msgspec.Struct, frozen=True, gc=False):
     condition: Expression
     then: Block
     otherwise: Block | None
     span: Span
 
 
-class Loop(msgspec.Struct, frozen=True):
+class Loop(msgspec.Struct, frozen=True, gc=False):
     """`for`, `while` and `do`: `initial`; while `condition`: `body`; `step`.
 
     `head` is the span of the loop's head, what a reader would call the loop.
@@ -296,7 +296,7 @@ class Loop(msgspec.Struct, frozen=True):
     head: Span
 
 
-class Case(msgspec.Struct, frozen=True):
+class Case(msgspec.Struct, frozen=True, gc=False):
     """A label with what follows it; `value` is `None` for `default`."""
 
     value: Expression | None
@@ -304,26 +304,26 @@ class Case(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Switch(msgspec.Struct, frozen=True):
+class Switch(msgspec.Struct, frozen=True, gc=False):
     subject: Expression
     cases: tuple[Case, ...]
     span: Span
 
 
-class Break(msgspec.Struct, frozen=True):
+class Break(msgspec.Struct, frozen=True, gc=False):
     span: Span
 
 
-class Continue(msgspec.Struct, frozen=True):
+class Continue(msgspec.Struct, frozen=True, gc=False):
     span: Span
 
 
-class Return(msgspec.Struct, frozen=True):
+class Return(msgspec.Struct, frozen=True, gc=False):
     value: Expression | None
     span: Span
 
 
-class Barrier(msgspec.Struct, frozen=True):
+class Barrier(msgspec.Struct, frozen=True, gc=False):
     """`block`: `__syncthreads`; `warp`: `__syncwarp`; `grid`: of a cooperative launch;
     `fence`: a memory fence alone."""
 
@@ -331,7 +331,7 @@ class Barrier(msgspec.Struct, frozen=True):
     span: Span
 
 
-class WarpContract(msgspec.Struct, frozen=True):
+class WarpContract(msgspec.Struct, frozen=True, gc=False):
     """`d = a b + c` by the threads of a warp together, each matrix spread over their registers.
 
     `shape` is (m, n, k): `a` has m rows and k columns, `b` k and n, `c` and `d` m and n.  A tuple
@@ -355,7 +355,7 @@ class WarpContract(msgspec.Struct, frozen=True):
     span: Span
 
 
-class AsyncCopy(msgspec.Struct, frozen=True):
+class AsyncCopy(msgspec.Struct, frozen=True, gc=False):
     """A copy into shared memory that is there after a wait for its group.
 
     `body` copies (at once: no program can tell that it may rely on); `target` points to what
@@ -368,7 +368,7 @@ class AsyncCopy(msgspec.Struct, frozen=True):
     span: Span
 
 
-class AsyncGroup(msgspec.Struct, frozen=True):
+class AsyncGroup(msgspec.Struct, frozen=True, gc=False):
     """`commit`: the copies since the last one are a group.  `wait`: all groups of the thread but
     the `pending` newest are there; with `all`, copies of no group too."""
 
@@ -378,7 +378,7 @@ class AsyncGroup(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Assert(msgspec.Struct, frozen=True):
+class Assert(msgspec.Struct, frozen=True, gc=False):
     """`assert(condition)`: a run reports where it fails; it computes nothing."""
 
     condition: Expression
@@ -386,7 +386,7 @@ class Assert(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Opaque(msgspec.Struct, frozen=True):
+class Opaque(msgspec.Struct, frozen=True, gc=False):
     """A statement not understood, with the reason; `changed` are variables it may assign to."""
 
     text: str
@@ -414,7 +414,7 @@ Statement = (
 )
 
 
-class Function(msgspec.Struct, frozen=True):
+class Function(msgspec.Struct, frozen=True, gc=False):
     """One device function or kernel with its template parameters replaced.
 
     `globals_used` are the file's `__constant__` and `__device__` variables it names.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from weakref import proxy
 
 from tree_sitter import Node
 
@@ -83,7 +84,7 @@ class _Offer:
 Key = tuple[int, tuple[tuple[str, str], ...], str, str, str]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Builder:
     """Builds functions of one program; it is the `Resolver` of every scope it makes."""
 
@@ -96,7 +97,8 @@ class Builder:
     classes: Classes = field(init=False)
 
     def __post_init__(self) -> None:
-        self.classes = Classes(self.program, self)
+        # Without a cycle, the program and all that was built go with their last user.
+        self.classes = Classes(self.program, proxy(self))
 
     # What other parts of reading ask for
 

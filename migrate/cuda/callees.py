@@ -12,7 +12,7 @@ from migrate.cuda.declarators import class_named, is_type_name
 from migrate.cuda.definitions import children_of, innermost
 from migrate.cuda.library import registry
 from migrate.cuda.operators import cast_to
-from migrate.cuda.scope import BRACES, Binding, Callee, Closure, Scope
+from migrate.cuda.scope import BRACES, MAX_DEPTH, Binding, Callee, Closure, Scope
 from migrate.cuda.templates import argument
 from migrate.cuda.types import BOOL, INT, Pointer, Routine, Scalar, Struct, Type, Unknown, Vector
 
@@ -161,6 +161,8 @@ def _qualified(core: Node, children: list[Node], node: Node, scope: Scope) -> Ex
     last = core.child_by_field_name("name")
     if last is None:
         return scope.opaque(node, "this call is not understood")
+    if parts_of(last) > MAX_DEPTH:
+        return scope.opaque(node, f"a name of more than {MAX_DEPTH} parts")
     if around is not None and around.type == "template_type":
         limit = _limit(around, last, scope)
         if limit is not None:
@@ -285,3 +287,15 @@ def functional_cast(kind: Type, children: list[Node], node: Node, scope: Scope) 
             return values[0]
         return calls.vector(kind, values, node, scope)
     return scope.opaque(node, f"the construction of {kind} is not understood", kind)
+
+
+def parts_of(name: Node) -> int:
+    """The parts of a qualified name, as far as more than `MAX_DEPTH` are not told apart."""
+    count = 1
+    following: Node | None = name
+    while following is not None and following.type == "qualified_identifier":
+        following = following.child_by_field_name("name")
+        count += 1
+        if count > MAX_DEPTH:
+            break
+    return count

@@ -14,6 +14,7 @@ from migrate.cuda.classes import Class
 from migrate.cuda.definitions import children_of
 from migrate.cuda.parse import Definition
 from migrate.cuda.scope import Capture, Closure, Scope
+from migrate.cuda.syntax import identifiers
 from migrate.cuda.types import Layout, Member, Pointer, Struct, Type
 
 CALL = "operator()"
@@ -37,7 +38,8 @@ def closure(node: Node, scope: Scope) -> Closure:
             explicit[text.strip()] = True
     names = dict(explicit)
     if default is not None:
-        for name in _named_in(node.child_by_field_name("body"), scope):
+        body = node.child_by_field_name("body")
+        for name in identifiers(body) if body is not None else ():
             names.setdefault(name, default)
     captures: list[Capture] = []
     for name, by_reference in names.items():
@@ -99,19 +101,3 @@ def value(found: Closure, node: Node, scope: Scope) -> Expression:
         held = Name(capture.variable, capture.variable.type, span)
         parts.append(Address(held, Pointer(held.type), span) if capture.by_reference else held)
     return MakeVector(tuple(parts), found.kind, span)
-
-
-def _named_in(body: Node | None, scope: Scope) -> list[str]:
-    """Names in a lambda's body, in order, that are variables around it."""
-    found: dict[str, None] = {}
-    pending = [body] if body is not None else []
-    visited = 0
-    while pending:
-        here = pending.pop()
-        visited += 1
-        if visited % 64 == 0:
-            scope.meter.step(64)
-        if here.type == "identifier":
-            found.setdefault(scope.text(here), None)
-        pending += reversed(here.children)
-    return list(found)

@@ -50,7 +50,8 @@ class Disagreement:
     node: tuple[int, int]
 
 
-_KEYWORDS: Final = re.compile(rb"\b(?:for|if|while|do|switch|return|case|default|goto)\b")
+_WORDS: Final = ("for", "if", "while", "do", "switch", "return", "case", "default", "goto")
+_KEYWORDS: Final = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b".encode())
 
 STATEMENTS: Final = frozenset(
     {
@@ -189,24 +190,41 @@ def _lost_keywords(function: Node, statements: Sequence[int], text: bytes) -> It
     piece = text[first:last]
     quiet = marks(piece)
     spans = list(zip(quiet.quiet_starts, quiet.quiet_ends, strict=True))
+    around: dict[int, str] | None = None
     for keyword in lost:
         at = keyword.start() - first
         index = bisect_left(spans, (at + 1,)) - 1
         if index >= 0 and spans[index][0] <= at < spans[index][1]:
             continue
+        # A keyword that begins no node may belong to one: `do … while`, `= default`.
+        around = _around(function) if around is None else around
+        if around.get(keyword.start()) in _HOLDING_KEYWORDS:
+            continue
         node = function.descendant_for_byte_range(keyword.start(), keyword.end())
-        if node is None or _explained(node, keyword[0]):
+        if node is None:
             continue
         message = f"this {keyword[0].decode()} begins no statement of the tree"
         yield "lost-keyword", _statement(node, function), *keyword.span(), message
 
 
-def _explained(node: Node, word: bytes) -> bool:
-    """Whether a keyword that begins no node belongs to one: `do … while`, `= default`."""
-    above = node.parent
-    if node.type != word.decode() or above is None:
-        return False
-    return above.type in ("do_statement", "default_method_clause", "case_statement")
+_HOLDING_KEYWORDS: Final = frozenset({"do_statement", "default_method_clause", "case_statement"})
+
+
+def _around(function: Node) -> dict[int, str]:
+    """For each keyword's place, the kind of node it is a part of.
+
+    In one passage: a node's parent is looked for from the root each time.
+    """
+    found: dict[int, str] = {}
+    pending = [function]
+    while pending:
+        node = pending.pop()
+        for child in node.children:
+            if child.is_named:
+                pending.append(child)
+            elif child.type in _WORDS:
+                found[child.start_byte] = node.type
+    return found
 
 
 def _is_nested(node: Node) -> bool:

@@ -76,6 +76,11 @@ class Embedded(Source):
             end = self._end[first]
         return self.outer.span(start, end, via)
 
+    def plain_line(self, byte: int) -> tuple[int, int, int] | None:
+        """`None`: the bytes of this text are not those of the Python file."""
+        del byte
+        return None
+
     def _run(self, byte: int) -> int:
         return max(bisect_right(self._out, byte) - 1, 0)
 

@@ -310,7 +310,8 @@ def _spelled(token: Token, expansion: Expansion, use: Token) -> Token:
             hidden,
             spaced,
         )
-    return Token(kind, text, source, start, end, expansion, expansion, hidden, spaced)
+    found = (kind, text, source, start, end, expansion, expansion, hidden, spaced)
+    return tuple.__new__(Token, found)
 
 
 def _kind(text: bytes, fallback: str) -> str:

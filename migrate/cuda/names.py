@@ -15,7 +15,7 @@ from migrate.cuda.folding import fold
 from migrate.cuda.intrinsics import CONSTANTS
 from migrate.cuda.library import registry
 from migrate.cuda.parse import FileVariable
-from migrate.cuda.scope import Binding, Bound, Closure, Meaning, Scope
+from migrate.cuda.scope import MAX_DEPTH, Binding, Bound, Closure, Meaning, Scope
 from migrate.cuda.types import (
     BOOL,
     INT,
@@ -278,10 +278,12 @@ def static_constant(
     return None if found is None else Literal(found[0], found[1], scope.span(declaration))
 
 
-def qualified(node: Node, scope: Scope) -> Expression:
-    """`A::b` as a value."""
+def qualified(node: Node, scope: Scope, levels: int = 0) -> Expression:
+    """`A::b` as a value, inside `levels` other names."""
     from migrate.cuda.expressions import extent
 
+    if levels >= MAX_DEPTH:
+        return scope.opaque(node, f"a name of more than {MAX_DEPTH} parts")
     around = node.child_by_field_name("scope")
     last = node.child_by_field_name("name")
     if last is None:
@@ -294,7 +296,7 @@ def qualified(node: Node, scope: Scope) -> Expression:
     if isinstance(owner, Class):
         if last.type == "qualified_identifier":
             inner = scope.classes.scope(owner, scope)
-            return qualified(last, inner)
+            return qualified(last, inner, levels + 1)
         if scope.this is not None and scope.inside is not None:
             inside = member(text, node, scope)
             if inside is not None:
@@ -306,7 +308,7 @@ def qualified(node: Node, scope: Scope) -> Expression:
             return scope.opaque(node, f"the function {text} of {owner.type} is used as a value")
         return scope.opaque(node, f"{owner.type} has no constant {text}")
     if last.type == "qualified_identifier":
-        return qualified(last, scope)
+        return qualified(last, scope, levels + 1)
     if last.type in ("template_function", "template_type"):
         return template_name(last, scope)
     if around is not None and around.type == "template_type":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import NamedTuple
 
 from migrate.cuda.macros import Macro
@@ -94,6 +95,48 @@ class _Inserted(NamedTuple):
 FAR = 1 << 62
 
 
+class _Line(NamedTuple):
+    """A part of a line of the text that came from one line of a file as it is.
+
+    Of a place from `start` on, up to `end`, the column is the place less `shift`.  `number` is 0
+    for a part whose columns cannot be counted like that.
+    """
+
+    start: int
+    end: int
+    number: int = 0
+    shift: int = 0
+    file: str = ""
+    include: tuple[Frame, ...] = ()
+
+
+class _Lines:
+    """The lines of a text whose places were asked for."""
+
+    __slots__ = ("_known", "_starts", "last")
+
+    def __init__(self) -> None:
+        self.last = _Line(0, 0)
+        self._known: dict[int, list[_Line]] = {}
+        self._starts: list[int] = []
+
+    def at(self, place: int, expanded: Expanded) -> _Line:
+        """The part of a line that a place is in; it becomes the last one."""
+        if not self._starts:
+            lines = expanded.text.splitlines(keepends=True)
+            self._starts = [0, *accumulate(map(len, lines))]
+        number = bisect_right(self._starts, place)
+        parts = self._known.setdefault(number, [])
+        for part in parts:
+            if part.start <= place < part.end:
+                break
+        else:
+            part = expanded.line_at(place)
+            parts.append(part)
+        self.last = part
+        return part
+
+
 @dataclass(frozen=True, slots=True)
 class Expanded:
     """Preprocessed text and the way back."""
@@ -110,9 +153,27 @@ class Expanded:
     """Where each piece begins, and at last a place beyond all."""
     _passes: tuple[tuple[_Inserted, ...], ...] = ()
     """What each round of edits put in."""
+    _lines: _Lines = field(init=False, repr=False, compare=False, default_factory=_Lines)
+    _framed: dict[int, tuple[Frame, ...]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    """The frames of the uses that were asked for, by identity."""
 
     def span(self, start: int, end: int) -> Span:
         """The place in reviewed text of a byte range of `text`."""
+        # Every node of a tree is asked for its place, most after one of the same line.
+        line = self._lines.last
+        if not line.start <= start < line.end:
+            line = self._lines.at(start, self)
+        if end <= line.end and line.number:
+            return Span(
+                file=line.file,
+                start_line=line.number,
+                start_column=start - line.shift,
+                end_line=line.number,
+                end_column=end - line.shift,
+                via=line.include,
+            )
         if self._passes:
             start, end = self.before_edits(start), self.before_edits(end)
         starts = self._starts
@@ -126,6 +187,40 @@ class Expanded:
             return source.span(start + moved, end + moved, piece.include)
         return self._spread(index, start, end)
 
+    def line_at(self, place: int) -> _Line:
+        """The part of a line around a place, as far as its columns can be counted in bytes."""
+        begin, end, moved = 0, FAR, 0
+        for inserted in reversed(self._passes):
+            index = bisect_right(inserted, (place - moved, FAR, FAR)) - 1
+            following = index + 1
+            if following < len(inserted):
+                end = min(end, inserted[following].start + moved)
+            if index >= 0:
+                start, length, total = inserted[index]
+                begin = max(begin, start + length + moved)
+                moved += total
+        index = bisect_right(self._starts, place - moved) - 1
+        if index < 0 or place < begin:
+            return _Line(place, place + 1)
+        piece = self._segments[index]
+        begin = max(begin, self._starts[index] + moved)
+        end = min(end, self._starts[index + 1] + moved)
+        if not isinstance(piece, Segment):
+            return _Line(begin, end)
+        source = piece.source or self.source
+        # From here on, `moved` leads from the file to the text.
+        moved += self._starts[index] - piece.start
+        found = source.plain_line(place - moved)
+        if found is None:
+            return _Line(begin, end)
+        number, first, limit = found
+        first += moved
+        end = min(end, limit - 1 + moved)
+        if place >= end:
+            # The end of the line itself.
+            return _Line(place, place + 1)
+        return _Line(max(begin, first), end, number, first - 1, source.name, piece.include)
+
     def _spread(self, index: int, start: int, end: int) -> Span:
         """The place of a range that a macro made, or that reaches over several pieces."""
         final = end - 1 if end > start else start
@@ -136,7 +231,7 @@ class Expanded:
         limit = _origin(last, last_out, end) if last.inside is None else last.end
         together = first.expansion is last.expansion and first.source is last.source
         if together and first.source is not None and origin <= limit:
-            return first.source.span(origin, limit, first.include + _frames(first.expansion))
+            return first.source.span(origin, limit, first.include + self._frames(first.expansion))
         common = _common(first.inside, last.inside)
         if common is not None:
             return self._use(common, first.include)
@@ -181,12 +276,20 @@ class Expanded:
                 position = max(position - total, start + length - total)
         return position
 
+    def _frames(self, expansion: Expansion | None) -> tuple[Frame, ...]:
+        if expansion is None:
+            return ()
+        found = self._framed.get(id(expansion))
+        if found is None:
+            found = self._framed[id(expansion)] = _frames(expansion)
+        return found
+
     def _use(self, use: Expansion | None, include: tuple[Frame, ...]) -> Span:
         while use is not None and use.source is None:
             use = use.parent
         if use is None or use.source is None:
             return self.source.span(0, 0, include)
-        return use.source.span(use.start, use.end, include + _frames(use.parent))
+        return use.source.span(use.start, use.end, include + self._frames(use.parent))
 
 
 def _origin(segment: Segment, out: int, position: int) -> int:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from msgspec.structs import replace
 from tree_sitter import Node
 
 from migrate.budget import Meter
@@ -308,9 +309,19 @@ class _Found:
         name = self.text(named).rsplit("::", 1)[-1]
         parameters = tuple(self._template(template)) if template is not None else ()
         span = self.expanded.span(node.start_byte, node.end_byte)
-        self.functions.setdefault(name, []).append(
-            Definition(name, kind, node, parameters, span, specialised)
-        )
+        group = self.functions.setdefault(name, [])
+        made = Definition(name, kind, node, parameters, span, specialised)
+        for position, other in enumerate(group):
+            if (span.via or other.span.via) and self._again(made, other):
+                if len(span.via) < len(other.span.via):
+                    group[position] = made
+                return
+        group.append(made)
+
+    def _again(self, made: Definition, other: Definition) -> bool:
+        """Whether a definition is another one, included once more."""
+        same = replace(made.span, via=()) == replace(other.span, via=())
+        return same and self.text(made.node) == self.text(other.node)
 
     def _template(self, header: Node) -> Iterator[TemplateParameter]:
         for child in header.named_children:

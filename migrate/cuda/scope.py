@@ -129,6 +129,8 @@ class Scope:
     _looked_at: tuple[int, int] = (0, 0)
     # What inline assembly says that registers hold, by name (`library.registers`).
     held: dict[str, Type] = field(default_factory=dict)
+    # Where objects stand that are of no library's class.
+    no_library: set[tuple[int, int]] = field(default_factory=set)
     returns_place: bool = False
     # What `break` and `continue` can leave here.
     ways_out: frozenset[str] = frozenset()

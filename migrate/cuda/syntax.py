@@ -13,6 +13,7 @@ from migrate.budget import Meter
 from migrate.source import SourceError
 
 _CHUNK: Final = 1 << 15
+_CHUNK_OF_NODES: Final = 64
 
 Captures = dict[str, list[Node]]
 
@@ -75,10 +76,11 @@ def tree(text: bytes, name: str, meter: Meter) -> Node:
     stopped: list[Exception] = []
     allowed = PARSER_TURNS + len(text) // BYTES_A_TURN
     turns = 0
+    chunk = _CHUNK
     began = time.process_time()
 
     def read(offset: int, _point: object) -> bytes:
-        return b"" if stopped else text[offset : offset + _CHUNK]
+        return b"" if stopped else text[offset : offset + chunk]
 
     def progress(_offset: int, _error: bool) -> bool:
         # An exception must not pass through the parser, so it waits here.
@@ -100,6 +102,8 @@ def tree(text: bytes, name: str, meter: Meter) -> Node:
         raise stopped[0] from None
     if stopped:
         raise stopped[0]
+    # The tree goes on reading: whoever asks for the text of a node is given a whole chunk first.
+    chunk = _CHUNK_OF_NODES
     return made.root_node
 
 
@@ -108,7 +112,7 @@ BYTES_A_TURN: Final = 40
 """How often the parser may report on its way: in 984 public files at most once in 55 bytes,
 whatever is wrong with them; in `A<A<A<` thousands deep once in 10, each time slower."""
 
-PARSER_SECONDS: Final = 3.0
+PARSER_SECONDS: Final = 1.5
 """A backstop: many reports alone are no harm, of brackets ten thousand deep each is quick."""
 
 MAX_OPEN: Final = 4096
@@ -153,3 +157,11 @@ def declared_names(function: Node) -> frozenset[bytes]:
     cursor.set_max_start_depth(MAX_DEPTH)
     found = cursor.captures(function).get("name", ())
     return frozenset(node.text or b"" for node in found)
+
+
+def identifiers(node: Node) -> list[str]:
+    """The names that stand for values anywhere below a node, each once, in order."""
+    cursor = QueryCursor(_query("(identifier) @name"))
+    cursor.set_max_start_depth(MAX_DEPTH)
+    found = cursor.captures(node).get("name", ())
+    return list(dict.fromkeys((name.text or b"").decode("utf-8", "replace") for name in found))

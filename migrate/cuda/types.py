@@ -8,12 +8,18 @@ C++ types may share one (`long` and `long long`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
+
+import msgspec
 
 from migrate.numerics.dtypes import DType
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Plain(msgspec.Struct, frozen=True):
+    """A type without anything of the program's own in it but other types."""
+
+
+class Scalar(Plain, frozen=True):
     """An arithmetic type.  `rank` is the integer conversion rank, 0 for floats."""
 
     name: str
@@ -49,8 +55,7 @@ class Scalar:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Vector:
+class Vector(Plain, frozen=True):
     """A short vector of CUDA (`float4`, `uint3`), or `dim3`: `lanes` components x, y, z, w."""
 
     name: str
@@ -73,8 +78,7 @@ class Vector:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(Plain, frozen=True):
     """A pointer or a reference to array storage."""
 
     element: Type
@@ -94,8 +98,7 @@ class Pointer:
         return f"{'const ' if self.const else ''}{self.element}*"
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
+class Array(Plain, frozen=True):
     """An array; `length` is `None` for `extern __shared__ T s[]`."""
 
     element: Type
@@ -183,8 +186,7 @@ class Struct:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Routine:
+class Routine(Plain, frozen=True):
     """The type of a function used as a value: the function itself, by name."""
 
     name: str
@@ -201,8 +203,7 @@ class Routine:
         return f"function {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Void:
+class Void(Plain, frozen=True):
     """No value."""
 
     @property
@@ -217,8 +218,7 @@ class Void:
         return "void"
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Plain, frozen=True):
     """A type that is not understood; `name` is its text."""
 
     name: str
@@ -391,6 +391,7 @@ _FLOAT_ORDER = {
 }
 
 
+@cache
 def common(left: Scalar, right: Scalar) -> Scalar | None:
     """The type in which a binary arithmetic operator works (usual arithmetic conversions).
 

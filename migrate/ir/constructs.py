@@ -106,7 +106,7 @@ def _finished(finder: Finder, around: tuple[Draft, ...]) -> tuple[Construct, ...
         every = [drafts[member] for member in members]
         spans = tuple(dict.fromkeys(span for draft in every for span in _spans(draft)))
         taken = flow.get(number, 0)
-        after = (n for n in range(len(groups)) if n != number and taken >> n & 1)
+        after = (n for n in _members(taken) if n != number)
         made.append(
             Construct(
                 id=str(number + 1),
@@ -126,6 +126,14 @@ def _finished(finder: Finder, around: tuple[Draft, ...]) -> tuple[Construct, ...
             )
         )
     return tuple(made)
+
+
+def _members(numbers: int) -> Iterator[int]:
+    """The bits that are set, from the lowest."""
+    while numbers:
+        lowest = numbers & -numbers
+        yield lowest.bit_length() - 1
+        numbers ^= lowest
 
 
 def _dtypes(drafts: list[Draft]) -> tuple[DType, ...]:

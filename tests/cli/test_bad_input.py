@@ -90,7 +90,6 @@ ANY = {
     "blank": (b" \n\t\n", ": is empty"),
     "binary": (b"\x7fELF\x02\x01\0\0", ": is binary"),
     "utf-16": (CUDA.encode("utf-16"), ": is binary"),
-    "latin-1": (b"// one\n// \xe9t\xe9\n", ":2:4: is not UTF-8 text"),
 }
 NO_KERNEL = {
     "cuda": {
@@ -104,6 +103,7 @@ NO_KERNEL = {
     "nki": {
         "prose": (PROSE, ":1:6: is not Python"),
         "c": (CUDA.encode(), ":1:12: is not Python"),
+        "latin-1": (b"# one\n# \xe9t\xe9\n", ":2:3: is not UTF-8 text"),
         "no kernel": (b"def f(x):\n    return x + 1\n", ": has no NKI kernel"),
         "a syntax error": (NKI.replace("return out", "retrun out").encode(), ":18:12: is not Py"),
         "an open bracket": (NKI.replace("(x, y)", "(x, y", 1).encode(), ":7:6: is not Python"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from migrate.budget import Budget, Meter
 from migrate.cuda.ast import (
     Assign,
     Binary,
@@ -196,6 +197,19 @@ def test_a_macro_loop_head_is_a_loop() -> None:
     assert (loop.head.start_line, loop.head.start_column) == (2, 3)
 
 
+@pytest.mark.parametrize("text", ["a.b().", "f(1)->g().", "(h).i()."])
+def test_the_work_of_a_chain_of_calls_is_a_power_of_its_length(text: str) -> None:
+    meter = Meter(Budget(steps=100_000))
+    source = Source.of(f"__global__ void k(int* p) {{ *p = {text * 60}x; }}", "kernel.cu")
+    made = function(parse(source), "k", meter=meter)
+    assert made.issues != ()
+
+
+def test_a_lambda_takes_what_a_lambda_inside_names() -> None:
+    text = "int a = 1; auto f = [=] { auto g = [=] { return a; }; return g(); }; *p = f();"
+    assert built(f"__global__ void k(int* p) {{ {text} }}").issues == ()
+
+
 def test_nesting_is_bounded() -> None:
     deep = "(" * 400 + "1" + ")" * 400
     made = built(f"__global__ void k(int* p) {{ *p = {deep}; }}")
@@ -203,6 +217,10 @@ def test_nesting_is_bounded() -> None:
     blocks = "if (1) {" * 300 + "}" * 300
     made = built(f"__global__ void k(int* p) {{ {blocks} }}")
     assert any("nested deeper" in issue.reason for issue in made.issues)
+    parts = "T::" * 3000
+    for name in (f"{parts}x", f"{parts}f(1)"):
+        made = built(f"__global__ void k(int* p) {{ *p = {name}; }}")
+        assert [issue.reason for issue in made.issues] == ["a name of more than 120 parts"]
     angles = "<A" * 400 + ">" * 400
     made = built(f"__global__ void k(int* p) {{ A{angles} q; *p = f{angles}(1); }}")
     assert len(made.issues) >= 2

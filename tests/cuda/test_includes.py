@@ -45,7 +45,7 @@ def tree(tmp_path: Path) -> Path:
         ("twin.h", None),
         ("one/twin.h", "int one;"),
         ("missing.h", None),
-        ("latin.h", None),
+        ("latin.h", "// \xe9"),
         ("../../secret.h", None),
         ("link.h", None),
         ("", None),
@@ -77,3 +77,28 @@ def test_a_header_looks_beside_itself(tree: Path) -> None:
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no folder"):
         finder([tmp_path / "missing"])
+
+
+def test_a_file_that_includes_itself_has_its_kernels_once(tmp_path: Path) -> None:
+    path = tmp_path / "k.cu"
+    path.write_text('#include "k.cu"\n__global__ void k(float* x) {}\n')
+    (kernel,) = parse(read(path), include=finder([tmp_path])).kernels
+    assert kernel.span.via == ()
+    assert kernel.span.start_line == 2
+
+
+def test_a_text_that_is_included_with_other_macros_is_another_one(tmp_path: Path) -> None:
+    (tmp_path / "body.h").write_text("__global__ void k(T* x) {}\n")
+    path = tmp_path / "k.cu"
+    twice = "".join(f'#define T {t}\n#include "body.h"\n#undef T\n' for t in ("int", "float"))
+    path.write_text(twice)
+    assert len(parse(read(path), include=finder([tmp_path])).kernels) == 2
+
+
+def test_bytes_that_are_no_utf8_are_columns(tmp_path: Path) -> None:
+    path = tmp_path / "k.cu"
+    path.write_bytes(b"/* \xe9\x81\xff */ __global__ void k(float* x) {}\n")
+    source = read(path)
+    (kernel,) = parse(source).kernels
+    assert kernel.span.start_column == 11
+    assert source.excerpt(kernel.span) == "__global__ void k(float* x) {}"

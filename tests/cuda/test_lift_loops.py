@@ -132,3 +132,16 @@ def test_a_grid_stride_loop_counts_for_any_launch() -> None:
     made = lifted(text, (Index.size("blocks") // Index.size("parts"),), (Index.size("threads"),))
     assert [op for op in walk(made.body) if isinstance(op, Opaque)] == []
     assert sum(isinstance(op, Fold) for op in walk(made.body)) == 1
+
+
+def test_branches_that_nest_too_deeply_are_opaque() -> None:
+    deep = "if (n > 1) { " * 100 + "y[0] = 1;" + "}" * 100
+    made = lifted(f"__global__ void k(float* y, int n) {{ {deep} y[1] = 2; }}", (1,), (1,))
+    reasons = [op.reason for op in walk(made.body) if isinstance(op, Opaque)]
+    assert reasons == ["statements nest deeper than 72 levels"]
+
+
+def test_loops_without_end_that_nest_are_opaque_once_a_round() -> None:
+    deep = "do " * 100 + "y[0] = 1;" + "while (1);" * 100
+    made = lifted(f"__global__ void k(float* y) {{ {deep} y[1] = 2; }}", (1,), (1,))
+    assert any(isinstance(op, Opaque) for op in walk(made.body))

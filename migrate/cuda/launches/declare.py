@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from migrate.cuda.launches.text import CONTROLS, Words
 
@@ -221,9 +221,16 @@ def parameters(text: Words, start: int, end: int, template: bool = False) -> lis
     return found
 
 
+MAX_HEAD: Final = 2000
+"""Words before a brace that are looked through: each brace of a broken text may have all of them
+before it."""
+
+
 def body(text: Words, opening: int) -> Body:
     """What the brace at `opening` begins."""
     begin = text.statement(opening)
+    if opening - begin > MAX_HEAD:
+        return Body("other")
     template = (0, 0)
     found, rest = controls(text, begin, opening)
     if found:

@@ -269,11 +269,17 @@ def _library_object(node: Node, scope: Scope) -> Expression | None:
             return None
     elif node.type not in ("call_expression", "field_expression", "parenthesized_expression"):
         return None
-    mark = len(scope.issues)
+    # Asked again for each call of a chain `a.b().c()`, whose objects hold one another.
+    place = (node.start_byte, node.end_byte)
+    if place in scope.no_library:
+        return None
+    mark, waiting = len(scope.issues), len(scope.pending)
     made = expression(node, scope)
     if isinstance(made.type, Library):
         return made
     del scope.issues[mark:]
+    del scope.pending[waiting:]
+    scope.no_library.add(place)
     return None
 
 

@@ -16,7 +16,7 @@ import msgspec
 from migrate.cuda.ast import Call, Expression, Function, Name, OpaqueExpression, Storage, Variable
 from migrate.cuda.conversions import convert, is_place
 from migrate.cuda.parse import Program, parse
-from migrate.cuda.types import Type
+from migrate.cuda.types import Plain, Type
 from migrate.source import Source, Span
 
 Binding = Type | int | float | bool
@@ -134,6 +134,8 @@ class _Placing:
                 made = self._copy(node)
                 parameters = (*made.parameters, *self._parameters.values())
                 return msgspec.structs.replace(made, parameters=parameters)
+            case Plain():
+                return node
             case msgspec.Struct():
                 return self._copy(node)
             case tuple():
@@ -151,10 +153,5 @@ class _Placing:
         return converted
 
     def _copy(self, node: Any) -> Any:
-        return type(node)(
-            **{
-                field: self._span if isinstance(held, Span) else self.tree(held)
-                for field in node.__struct_fields__
-                for held in (getattr(node, field),)
-            }
-        )
+        held = [getattr(node, name) for name in node.__struct_fields__]
+        return type(node)(*[self._span if isinstance(h, Span) else self.tree(h) for h in held])

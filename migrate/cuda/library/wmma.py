@@ -11,8 +11,6 @@ arithmetic on the lane), arrays of elements, `WarpContract`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tree_sitter import Node
 
 from migrate.cuda.ast import Cast, Expression, Literal, Statement, WarpContract
@@ -65,8 +63,7 @@ _SHAPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment(Array):
+class Fragment(Array, frozen=True):
     """An array of a lane's elements; `precision` is `tf32` where floats are read as that."""
 
     role: Role = "c"

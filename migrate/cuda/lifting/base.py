@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from migrate.budget import Meter
 from migrate.cuda import ast
+from migrate.cuda.lifting.scan import Scans
 from migrate.cuda.lifting.symbolic import (
     Data,
     Known,
@@ -118,6 +119,7 @@ class Base:
         self.calls: list[SpanFrame] = []
         self.made = 0
         self.frames = 0
+        self.scans = Scans()
 
     def at(self, span: Span) -> Span:
         """A span with the calls that led to it."""

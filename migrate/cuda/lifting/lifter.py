@@ -15,7 +15,7 @@ from migrate.cuda.lifting.declarations import Declarations
 from migrate.cuda.lifting.loops import Saved
 from migrate.cuda.lifting.matrices import contracted
 from migrate.cuda.lifting.memory import is_place, packed, scalars_of
-from migrate.cuda.lifting.scan import addressed, assigned, leaves, statements, stores
+from migrate.cuda.lifting.scan import addressed, assigned, leaves, places, statements, stores
 from migrate.cuda.lifting.switches import branches
 from migrate.cuda.lifting.symbolic import (
     Data,
@@ -46,6 +46,11 @@ MAX_CALLS = 32
 
 MAX_COPIES = 4096
 
+MAX_NESTING = 72
+"""Branches, loops and calls inside one another: what follows an early return is inside it.
+
+Each takes about eleven of Python's thousand frames, a loop more (`loops.MAX_LOOPS`)."""
+
 # Steps, measured: about half a microsecond each, as in `cuda.evaluate`.
 STATEMENT_STEPS = 50
 CALL_STEPS = 100
@@ -68,6 +73,7 @@ _TABLES = (
 
 
 _LEAVING = (ast.Return, ast.Continue, ast.Break)
+_RETURNING = (ast.Return,)
 
 
 class Lifter(Declarations):
@@ -93,6 +99,7 @@ class Lifter(Declarations):
         self.shared: dict[tuple[Span, tuple[SpanFrame, ...]], str] = {}
         self.loop_depth = 0
         self.copies = 0
+        self.nested = 0
         self.exchanges: set[str] = set()
         # Variables of the function that is lifted whose address is taken.
         self.addressed: frozenset[int] = frozenset()
@@ -119,15 +126,25 @@ class Lifter(Declarations):
 
     def sequence(self, body: Sequence[ast.Statement]) -> bool:
         """Lift statements in order; whether all threads have left at the end."""
+        if self.nested >= MAX_NESTING and body:
+            reason = f"statements nest deeper than {MAX_NESTING} levels"
+            raise self.not_lifted(reason, body[0].span)
+        self.nested += 1
+        try:
+            return self._sequence(body)
+        finally:
+            self.nested -= 1
+
+    def _sequence(self, body: Sequence[ast.Statement]) -> bool:
         for position, statement in enumerate(body):
             self.meter.step(STATEMENT_STEPS)
             rest = body[position + 1 :]
             match statement:
                 case ast.Block(body=inner):
-                    if leaves(statement, _LEAVING):
+                    if self.scans.once(leaves, statement, _LEAVING):
                         return self.sequence((*inner, *rest))
                     self.sequence(inner)
-                case ast.If() if leaves(statement, _LEAVING):
+                case ast.If() if self.scans.once(leaves, statement, _LEAVING):
                     return self._leaving_branch(statement, rest)
                 case ast.Return(value=value):
                     self._count(statement)
@@ -145,7 +162,7 @@ class Lifter(Declarations):
                     return True
                 case ast.Switch() if (chain := branches(statement)) is not None:
                     return self.sequence((*chain, *rest))
-                case ast.Loop() if leaves(statement.body, (ast.Return,)):
+                case ast.Loop() if self.scans.once(leaves, statement.body, _RETURNING):
                     self._statement(statement)
                     staying = self.staying([(self.frame, STAYS)], statement.span)
                     if FALSE in staying:
@@ -176,8 +193,11 @@ class Lifter(Declarations):
         saved = self._save()
         try:
             action()
-        except (NotLifted, TooComplex) as error:
+        except (NotLifted, TooComplex, RecursionError) as error:
+            # Long expressions in deep branches use more frames than either alone may.
             reason = error.reason if isinstance(error, NotLifted) else str(error)
+            if isinstance(error, RecursionError):
+                reason = "nests too deeply to be lifted"
             self._restore(saved)
             self._make_opaque(statement, reason)
             return False
@@ -206,9 +226,9 @@ class Lifter(Declarations):
     def _make_opaque(self, statement: ast.Statement, reason: str) -> None:
         """What was not understood may have changed what it assigns, and any array it can."""
         span = self.at(statement.span)
-        for inner in statements(statement):
-            self.seen.add(inner.span)
-            self.opaque.add(inner.span)
+        inside = self.scans.once(places, statement)
+        self.seen |= inside
+        self.opaque |= inside
         if self._opaque_value(statement, reason):
             return
         results: list[Carried] = []
@@ -220,9 +240,9 @@ class Lifter(Declarations):
 
     def _lost(self, node: ast.Statement | ast.Expression, reason: str) -> list[Version]:
         """New versions of all that something may have changed; its variables are not known."""
-        for identity in assigned(node):
+        for identity in self.scans.once(assigned, node):
             self.state.variables[(self.frame, identity)] = Unknown(reason)
-        if not stores(node):
+        if not self.scans.once(stores, node):
             return []
         changed = [
             name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -115,10 +116,10 @@ class Loops(Branches):
     def _exits(self, statement: ast.Loop) -> tuple[Key, ...]:
         """The flags of the ways in which a thread may leave a loop early, set to staying."""
         found: list[Key] = []
-        if leaves(statement.body, (ast.Break,)):
+        if self.scans.once(leaves, statement.body, (ast.Break,)):
             found.append((self.frame, GOES_ON - self.loops))
             self.state.variables[found[-1]] = Truth(TRUE)
-        if leaves(statement.body, (ast.Return,)):
+        if self.scans.once(leaves, statement.body, (ast.Return,)):
             found.append((self.frame, STAYS))
             self.state.variables.setdefault(found[-1], Truth(TRUE))
         return tuple(found)
@@ -138,7 +139,7 @@ class Loops(Branches):
         """A round's body and step, for the threads that are still in the loop."""
 
         # How far the loop's own variables get after it was left is nobody's concern.
-        own = not stores(statement.step) and set(assigned(statement.step)) <= _own(statement)
+        own = self.scans.once(_counts_alone, statement)
 
         def step() -> None:
             if statement.step is not None:
@@ -303,7 +304,7 @@ class Loops(Branches):
         key = (id(statement), tuple(self.calls))
         if key in self.written:
             return self.written[key]
-        if not stores(statement):
+        if not self.scans.once(stores, statement):
             return frozenset()
         saved = self._save()
         opaque = set(self.opaque)
@@ -328,8 +329,8 @@ class Loops(Branches):
     ) -> dict[Key, Type]:
         """Variables from outside that a round changes in a way that no index tells."""
         found: dict[Key, Type] = dict.fromkeys(exits, BOOL)
-        changed = assigned(statement.body, statement.step)
-        types = _types(statement)
+        changed = self.scans.once(_changed, statement)
+        types = self.scans.once(_types, statement)
         own = _own(statement)
         for identity in changed:
             key = (self.frame, identity)
@@ -386,6 +387,15 @@ def _same_buffer(before: Pointer, after: Symbolic) -> bool:
 def _own(statement: ast.Loop) -> set[int]:
     """The variables that only the loop itself knows."""
     return {start.variable.id for start in statement.initial if isinstance(start, ast.Declare)}
+
+
+def _counts_alone(statement: ast.Loop) -> bool:
+    """Whether a loop's step changes nothing but the loop's own variables."""
+    return not stores(statement.step) and set(assigned(statement.step)) <= _own(statement)
+
+
+def _changed(statement: ast.Loop) -> Counter[int]:
+    return assigned(statement.body, statement.step)
 
 
 def _types(statement: ast.Loop) -> dict[int, Type]:

@@ -3,16 +3,46 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import Any, TypeVar
 
 import msgspec
 
 from migrate.cuda import ast
-from migrate.cuda.types import Array, Pointer, Scalar, scalar_of
+from migrate.cuda.types import Array, Plain, Pointer, Scalar, scalar_of
 from migrate.source import Span
 
-_LEAVES = (Span, ast.Variable, ast.Function)
+_LEAVES = (Span, ast.Variable, ast.Function, Plain)
+
+_NO_NODES = frozenset({"span", "head", "type", "compute"})
+"""Fields of nodes that hold no nodes."""
+
+
+@cache
+def _inner(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields of a kind of node that may hold others, the last one first."""
+    return tuple(name for name in reversed(kind.__struct_fields__) if name not in _NO_NODES)
+
+
+Answer = TypeVar("Answer")
+
+
+class Scans:
+    """Answers about the nodes of one tree, each found once: a loop's rounds ask again."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+
+    def once(self, ask: Callable[..., Answer], node: Any, *more: Any) -> Answer:
+        """What `ask` says of a node, not to be changed."""
+        key = (ask, id(node), *more)
+        found = self._found.get(key)
+        if found is None:
+            # The node is kept with the answer, so that its identity stays its own.
+            found = self._found[key] = (node, ask(node, *more))
+        answer: Answer = found[1]
+        return answer
 
 
 def nodes(*roots: Any) -> Iterator[Any]:
@@ -26,8 +56,7 @@ def nodes(*roots: Any) -> Iterator[Any]:
         if not isinstance(node, msgspec.Struct) or isinstance(node, _LEAVES):
             continue
         yield node
-        inner = [getattr(node, name) for name in node.__struct_fields__]
-        pending.extend(reversed(inner))
+        pending += [getattr(node, name) for name in _inner(type(node))]
 
 
 def assigned(*roots: Any) -> Counter[int]:
@@ -154,6 +183,11 @@ def statements(*roots: Iterable[Any] | Any) -> Iterator[Any]:
     for node in nodes(*roots):
         if isinstance(node, kinds):
             yield node
+
+
+def places(statement: Any) -> frozenset[Span]:
+    """Where the statements are that a statement holds, its own place among them."""
+    return frozenset(inner.span for inner in statements(statement))
 
 
 def flattened(expression: Any) -> Iterator[Any]:
