@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 from rich.text import Text
 
+from migrate.report import console
 from migrate.report.findings import finding_lines
-from migrate.report.text import PIPE_WIDTH
 from migrate.report.words import counted
 from migrate.source import neutral
 
@@ -21,40 +20,24 @@ if TYPE_CHECKING:
 
 def write(document: LintDocument, stream: TextIO, sources: Mapping[str, Source]) -> None:
     """Print to a stream: in colour on a terminal, unless `NO_COLOR` is set."""
-    width = None if stream.isatty() else PIPE_WIDTH
-    _print(
-        document,
-        Console(file=stream, width=width, markup=False, highlight=False, emoji=False),
-        sources,
-    )
+    _print(document, console.to(stream), sources)
 
 
 def render(document: LintDocument, sources: Mapping[str, Source]) -> str:
     """As plain text."""
-    stream = io.StringIO()
-    console = Console(
-        file=stream,
-        width=PIPE_WIDTH,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        color_system=None,
-        force_terminal=False,
-    )
-    _print(document, console, sources)
-    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+    return console.plain(lambda there: _print(document, there, sources))
 
 
-def _print(document: LintDocument, console: Console, sources: Mapping[str, Source]) -> None:
+def _print(document: LintDocument, there: Console, sources: Mapping[str, Source]) -> None:
     for number, kernel in enumerate(document.kernels):
         if number:
-            console.print()
+            there.print()
         for line in _heading(document, kernel):
-            console.print(line)
+            there.print(line)
         for finding in kernel.findings:
-            console.print()
-            for line in finding_lines(finding, sources, console.width):
-                console.print(line)
+            there.print()
+            for line in finding_lines(finding, sources, there.width):
+                there.print(line)
 
 
 def _heading(document: LintDocument, kernel: LintedKernel) -> Iterator[Text]:

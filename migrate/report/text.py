@@ -6,7 +6,6 @@ objects, which take no markup: a kernel cannot colour, hide or move what is prin
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -16,7 +15,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from migrate.report import words
+from migrate.report import console, words
+from migrate.report.console import PIPE_WIDTH
 from migrate.report.findings import finding_lines
 from migrate.source import neutral
 
@@ -56,48 +56,33 @@ _STATUS: Final[dict[Status, str]] = {
     "not-run": "dim",
 }
 
-PIPE_WIDTH: Final = 120
-
 
 def write(result: Comparison, stream: TextIO, sources: Mapping[str, Source]) -> None:
     """Print the report to a stream: in colour on a terminal, unless `NO_COLOR` is set."""
-    width = None if stream.isatty() else PIPE_WIDTH
-    console = Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
-    _print(result, console, sources)
+    _print(result, console.to(stream), sources)
 
 
 def render(result: Comparison, sources: Mapping[str, Source], *, width: int = PIPE_WIDTH) -> str:
     """The report as plain text."""
-    stream = io.StringIO()
-    console = Console(
-        file=stream,
-        width=width,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        color_system=None,
-        force_terminal=False,
-    )
-    _print(result, console, sources)
-    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+    return console.plain(lambda there: _print(result, there, sources), width)
 
 
-def _print(result: Comparison, console: Console, sources: Mapping[str, Source]) -> None:
+def _print(result: Comparison, there: Console, sources: Mapping[str, Source]) -> None:
     for line in _heading(result):
-        console.print(line)
+        there.print(line)
     if result.constructs:
-        console.print()
+        there.print()
         for row in _constructs(result.constructs):
-            console.print(row)
+            there.print(row)
     for finding in result.findings:
-        console.print()
-        for line in finding_lines(finding, sources, console.width):
-            console.print(line)
+        there.print()
+        for line in finding_lines(finding, sources, there.width):
+            there.print(line)
     if result.runs:
-        console.print()
-        console.print(_runs(result.runs))
+        there.print()
+        there.print(_runs(result.runs))
     for line in _footer(result):
-        console.print(line)
+        there.print(line)
 
 
 def _heading(result: Comparison) -> Iterator[Text]:
