@@ -71,7 +71,7 @@ class Fusion(Base):
             return
         window = _window(view)
         for other, entry in made.items():
-            if other == window or len(made) == 1 or _overlap(other, window):
+            if other == window or _overlap(other, window):
                 entry.reads += 1
                 entry.reader = by if other == window else None
 
@@ -121,11 +121,17 @@ _READ_BEFORE = frozenset({"nc_matmul", "tensor_copy_predicated"})
 
 
 def _window(view: View) -> _Window:
+    """Offset, identity where there are no strides, sizes and strides."""
     return (view.offset, 0 if view.strided else id(view), view.sizes, view.strides)
 
 
 def _overlap(left: _Window, right: _Window) -> bool:
-    """Whether two windows of one buffer may have elements in common, by their first and last."""
+    """Whether two windows of one buffer may have elements in common, by their first and last.
+
+    Those of views without strides may be anywhere.
+    """
+    if left[1] or right[1]:
+        return True
     return _first(left) <= _last(right) and _first(right) <= _last(left)
 
 
