@@ -28,6 +28,7 @@ FILLED = """__global__ void filled(float* y) { y[0] = %d; }""" % 3
 
 @nki.jit
 def scale_nki(x):
+    assert x.shape[0] % 128 == 0
     y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     for start in nl.affine_range(x.shape[0] // 128):
         tile = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.sbuf)
