@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -184,10 +185,8 @@ class _File:
                 continue
             self.state.meter.step()
             use = [Token("name", name[0], self.source, at, after)]
-            try:
+            with self._bounded(use[0]):
                 taken = self._use(macro, use, after, end)
-            except TooLarge as refusal:
-                raise refused(self.source, (at, after), str(refusal)) from None
             if taken is None:
                 continue
             expanded, following = taken
@@ -290,15 +289,21 @@ class _File:
             pending.level += (token.text == b"(") - (token.text == b")")
             if pending.level == 0:
                 self.pending = None
-                try:
+                with self._bounded(pending.use[0]):
                     self._emit(expand(pending.use, self.state.table, self.state.allowance))
-                except TooLarge as refusal:
-                    name = pending.use[0]
-                    raise refused(self.source, (name.start, name.end), str(refusal)) from None
                 return token.end
-        self.state.allowance.use((end - start) // 8)
+        with self._bounded(pending.use[0]):
+            self.state.allowance.use((end - start) // 8)
         pending.runs.append((start, end))
         return end
+
+    @contextmanager
+    def _bounded(self, name: Token) -> Iterator[None]:
+        """What grows too large is refused at a name."""
+        try:
+            yield
+        except TooLarge as refusal:
+            raise refused(self.source, (name.start, name.end), str(refusal)) from None
 
     def _give_up(self, found: Marks) -> None:
         """Arguments that never close are none: only the macro's name stays as it is."""
@@ -369,10 +374,8 @@ class _File:
         line = [t for t in tokens(self.source, self.text, start, end) if t.kind != "newline"]
         if not line:
             return False
-        try:
+        with self._bounded(line[0]):
             return evaluate_condition(line, self.state.table, self.state.allowance)
-        except TooLarge as refusal:
-            raise refused(self.source, (line[0].start, line[0].end), str(refusal)) from None
 
     def _pragma(self, start: int, end: int) -> None:
         found = tokens(self.source, self.text, start, end)

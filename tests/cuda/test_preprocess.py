@@ -277,3 +277,12 @@ def test_includes_are_bounded() -> None:
     header = Source.of("int a;\n" * 2000 + '#include "b.h"\n#include "b.h"\n', "b.h")
     with pytest.raises(SourceError, match="includes more than 8 MiB"):
         expanded('#include "b.h"\n', include=lambda name, _: header)
+
+
+def test_arguments_that_never_close_are_bounded() -> None:
+    line = ("y" * 199 + " ") * 150
+    text = "#define F(a) a\nint x = F(\n" + f"{line}\n#line 1\n" * 120
+    with pytest.raises(SourceError, match="more than 400,000 words") as refusal:
+        preprocess(Source.of(text, "k.cu"))
+    assert refusal.value.where is not None
+    assert refusal.value.where.start_line == 2
