@@ -131,48 +131,45 @@ class Lifter(Declarations):
             raise self.not_lifted(reason, body[0].span)
         self.nested += 1
         try:
-            return self._sequence(body)
+            for position, statement in enumerate(body):
+                self.meter.step(STATEMENT_STEPS)
+                rest = body[position + 1 :]
+                match statement:
+                    case ast.Block(body=inner):
+                        if self.scans.once(leaves, statement, _LEAVING):
+                            return self.sequence((*inner, *rest))
+                        self.sequence(inner)
+                    case ast.If() if self.scans.once(leaves, statement, _LEAVING):
+                        return self._leaving_branch(statement, rest)
+                    case ast.Return(value=value):
+                        self._count(statement)
+                        if value is not None:
+                            self._attempt(statement, lambda v=value: self._return(v))  # type: ignore[misc]
+                        if (self.frame, STAYS) in self.state.variables:
+                            self.state.variables[(self.frame, STAYS)] = Truth(FALSE)
+                        return True
+                    case ast.Continue():
+                        self._count(statement)
+                        return True
+                    case ast.Break():
+                        self._count(statement)
+                        self.state.variables[self.leaving[-1]] = Truth(FALSE)
+                        return True
+                    case ast.Switch() if (chain := branches(statement)) is not None:
+                        return self.sequence((*chain, *rest))
+                    case ast.Loop() if self.scans.once(leaves, statement.body, _RETURNING):
+                        self._statement(statement)
+                        staying = self.staying([(self.frame, STAYS)], statement.span)
+                        if FALSE in staying:
+                            return True
+                        if staying and rest:
+                            self._attempt(statement, lambda r=rest, s=staying: self._rest(r, s))  # type: ignore[misc]
+                            return True
+                    case _:
+                        self._statement(statement)
+            return False
         finally:
             self.nested -= 1
-
-    def _sequence(self, body: Sequence[ast.Statement]) -> bool:
-        for position, statement in enumerate(body):
-            self.meter.step(STATEMENT_STEPS)
-            rest = body[position + 1 :]
-            match statement:
-                case ast.Block(body=inner):
-                    if self.scans.once(leaves, statement, _LEAVING):
-                        return self.sequence((*inner, *rest))
-                    self.sequence(inner)
-                case ast.If() if self.scans.once(leaves, statement, _LEAVING):
-                    return self._leaving_branch(statement, rest)
-                case ast.Return(value=value):
-                    self._count(statement)
-                    if value is not None:
-                        self._attempt(statement, lambda v=value: self._return(v))  # type: ignore[misc]
-                    if (self.frame, STAYS) in self.state.variables:
-                        self.state.variables[(self.frame, STAYS)] = Truth(FALSE)
-                    return True
-                case ast.Continue():
-                    self._count(statement)
-                    return True
-                case ast.Break():
-                    self._count(statement)
-                    self.state.variables[self.leaving[-1]] = Truth(FALSE)
-                    return True
-                case ast.Switch() if (chain := branches(statement)) is not None:
-                    return self.sequence((*chain, *rest))
-                case ast.Loop() if self.scans.once(leaves, statement.body, _RETURNING):
-                    self._statement(statement)
-                    staying = self.staying([(self.frame, STAYS)], statement.span)
-                    if FALSE in staying:
-                        return True
-                    if staying and rest:
-                        self._attempt(statement, lambda r=rest, s=staying: self._rest(r, s))  # type: ignore[misc]
-                        return True
-                case _:
-                    self._statement(statement)
-        return False
 
     def _rest(self, rest: Sequence[ast.Statement], staying: list[Condition]) -> None:
         """What follows a loop, for the threads that have not returned from inside it."""
