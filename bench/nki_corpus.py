@@ -3,10 +3,10 @@
     python bench/nki_corpus.py FOLDER [-v]
 
 FOLDER holds checkouts named OWNER+NAME.  Every Python file in it is read; printed are crashes,
-files that are not Python, generations against the imports, ranges of versions, files that no
-version fits, unknown names by frequency, and how many of the labels in
-`bench/data/nki_versions.tsv` agree.  The labels were read from the files with the release notes
-of NKI at hand.  Exits 1 where something crashed or a label disagrees.
+files that are not Python, the functions that run on the device, generations against the
+imports, ranges of versions, files that no version fits, unknown names by frequency, and how many
+of the labels in `bench/data/nki_versions.tsv` agree.  The labels were read from the files with
+the release notes of NKI at hand.  Exits 1 where something crashed or a label disagrees.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from migrate.nki.device_functions import device_functions
 from migrate.nki.parse import parse
 from migrate.nki.versions import Detected, detect
 from migrate.source import SourceError, read
@@ -34,6 +35,7 @@ class Survey:
 
     files: dict[str, Detected] = field(default_factory=dict)
     kernels: int = 0
+    device: Counter[str] = field(default_factory=Counter)
     refused: list[str] = field(default_factory=list)
     crashed: list[str] = field(default_factory=list)
 
@@ -49,6 +51,7 @@ def survey(folder: Path) -> Survey:
             found.refused.append(str(error).replace(str(folder) + "/", ""))
             continue
         try:
+            found.device.update(function.role for function in device_functions(module))
             found.files[place] = detect(module)
             for kernel in module.kernels:
                 detect(module, kernel.name)
@@ -79,6 +82,10 @@ def main() -> int:
     found = survey(options.folder)
     seconds = time.monotonic() - began
     print(f"{len(found.files)} files and {found.kernels} kernels read in {seconds:.0f} s")
+    print(
+        f"{found.device.total()} device functions: {found.device['kernel']} kernels by their"
+        f" decorators, {found.device['helper']} functions that call nki.language or nki.isa"
+    )
     print(f"{len(found.crashed)} crashed, {len(found.refused)} are not Python:")
     for line in (*found.crashed, *found.refused):
         print(f"  {line}")
