@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from migrate.api import compare, compare_text, lifted, lint, lint_text, run_cuda, run_nki
+    from migrate.api import compare, compare_text, lifted, lint, lint_text, run, run_cuda, run_nki
     from migrate.results import Comparison, Finding, IrDocument, LintDocument
     from migrate.source import SourceError, Span
 
@@ -32,6 +32,7 @@ __all__ = [
     "lifted",
     "lint",
     "lint_text",
+    "run",
     "run_cuda",
     "run_nki",
 ]
@@ -48,6 +49,7 @@ _HOMES = {
     "lifted": "migrate.api",
     "lint": "migrate.api",
     "lint_text": "migrate.api",
+    "run": "migrate.api",
     "run_cuda": "migrate.api",
     "run_nki": "migrate.api",
 }

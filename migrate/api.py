@@ -181,6 +181,43 @@ def mapped(
     return told(file, kernel, case=case, target=target, defines=defines, include=include)
 
 
+def run(
+    file: str,
+    kernel: str | None = None,
+    *args: Any,
+    grid: int | Sequence[int] | None = None,
+    block: int | Sequence[int] | None = None,
+    template: Mapping[str, object] | None = None,
+    shared: int = 0,
+    target: Literal["trn1", "trn2", "trn3"] = "trn2",
+    **named: Any,
+) -> Any:
+    """Run one kernel on the CPU, called as the kernel is: arrays in, its return value out.
+
+    An NKI kernel takes its arguments in order or by name; what it returns comes back in the
+    structure it returns it in, and arrays that it writes to are changed in place.  For a CUDA
+    kernel arrays are device memory, changed in place; `grid` and `block` are needed, `template`
+    gives template arguments by name and `shared` the dynamic shared memory in bytes.
+
+    Raises `SourceError`, with the line, for what does not fit or cannot be run, and `IndexError`
+    for an access outside an array (the places are its notes).  Warns (`UnwrittenRead`) where
+    memory is read that nothing was written to.
+    """
+    from migrate.pipeline.running import run as ran
+
+    return ran(
+        file,
+        kernel,
+        args,
+        named,
+        grid=grid,
+        block=block,
+        template=template,
+        shared=shared,
+        target=target,
+    )
+
+
 def run_cuda(
     file: str,
     kernel: str | None,
@@ -199,7 +236,7 @@ def run_cuda(
     dynamic shared memory in bytes, `defines` and `include` as for `compare`.  Raises
     `SourceError` for what does not fit or cannot be run.
     """
-    from migrate.pipeline.single import cuda_run
+    from migrate.pipeline.running import cuda_run
 
     return cuda_run(
         file,
@@ -221,6 +258,6 @@ def run_nki(
 
     Raises `SourceError` for what does not fit or cannot be run.
     """
-    from migrate.pipeline.single import nki_run
+    from migrate.pipeline.running import nki_run
 
     return nki_run(file, kernel, args, target=target)

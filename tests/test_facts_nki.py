@@ -8,8 +8,8 @@ from migrate import facts
 from migrate.facts import nki
 from migrate.facts.base import FactsError
 from migrate.facts.build import generate
-from migrate.nki import library, limits
-from migrate.nki.instructions import INSTRUCTIONS, OTHER_OPCODES, REQUIRED, Enumerated
+from migrate.nki import library, matmul_limits, registers
+from migrate.nki.instructions import INSTRUCTIONS, REQUIRED, Enumerated
 from migrate.nki.operators import OPERATORS
 from migrate.nki.values import OperatorName
 
@@ -137,7 +137,7 @@ def test_every_instruction_of_the_tables_is_known_to_the_front_end():
         for key, entry in nki.names().items()
         if entry.kind == "instruction" and entry.removed is None and entry.since < "0.7.0"
     }
-    assert current == {*INSTRUCTIONS, *OTHER_OPCODES}
+    assert current == {*INSTRUCTIONS, *registers.CALLS}
 
 
 def test_every_operator_dtype_and_memory_of_the_front_end_is_in_the_tables():
@@ -170,7 +170,7 @@ def test_sizes_and_limits_agree():
     most = {
         target: max(limit.most.get(target, 0) for limit in moving) for target in facts.targets()
     }
-    assert most == limits.MOVING_MAX
+    assert most == matmul_limits.MOVING_MAX
     for name, target in facts.targets().items():
         assert target.partitions.value == 128
         assert target.bn_stats_free.value == library.TILE_SIZE["bn_stats_fmax"]

@@ -66,9 +66,15 @@ class Accesses:
             place.append(Index.axis(axis))
         base = base_index(view, tuple(place), {**bounds, **ranges})
         coordinates = {f"loop {k}": index for k, index in enumerate(site.leading[name])}
+        if view.dtype.bytes != view.buffer.dtype.bytes:
+            return coordinates, ranges
+        anywhere = {part.dimension for part in view.indirect}
         if same_base(view, site.shapes[name]):
-            coordinates.update({f"axis {k}": index for k, index in enumerate(base)})
-        coordinates["element"] = linear(base, [n.index() for n in view.base])
+            coordinates.update(
+                {f"axis {k}": index for k, index in enumerate(base) if k not in anywhere}
+            )
+        if not anywhere:
+            coordinates["element"] = linear(base, [n.index() for n in view.base])
         return coordinates, ranges
 
     def _loop_ranges(self, site: ResolvedSite) -> dict[str, Range]:

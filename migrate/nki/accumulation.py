@@ -132,7 +132,7 @@ def _inside(view: View) -> bool:
     """Whether every element of a view is one of its tensor."""
     if view.faults and any(fault.code == "out-of-bounds" for fault in view.faults):
         return False
-    if not view.strided:
+    if not view.strided or view.dtype.bytes != view.buffer.dtype.bytes:
         return False
     low = high = view.offset
     for count, stride in zip(view.sizes, view.strides, strict=True):

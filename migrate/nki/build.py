@@ -20,6 +20,7 @@ from migrate.ir.nodes import (
     Contract,
     Fill,
     Fold,
+    Gather,
     Guard,
     Load,
     Map,
@@ -29,21 +30,24 @@ from migrate.ir.nodes import (
     Position,
     Reduce,
     Rounding,
+    Scatter,
     Select,
     Space,
     State,
     Store,
     Value,
+    Version,
 )
 from migrate.ir.predicate import TRUE, Predicate, at_least, both, equal, less, negate
 from migrate.nki import addresses
 from migrate.nki.accumulation import ADDS, EITHER, OVERWRITES, UNDECIDED
 from migrate.nki.errors import Unsupported
+from migrate.nki.gathers import Mixed, Moved, inside, mixed_index, moved, names
 from migrate.nki.positions import ONE, ZERO, Place, address_index, delinear, element_index, linear
 from migrate.nki.program import Program
 from migrate.nki.resolve import ResolvedSite
 from migrate.nki.symbols import Number, sources
-from migrate.nki.values import View
+from migrate.nki.values import Member, View
 from migrate.numerics.domain import OperatorError
 from migrate.numerics.dtypes import DType
 from migrate.source import Span
@@ -80,6 +84,8 @@ class Builder:
         self.axis_names: set[str] = set(program.reserved)
         self._memo: dict[tuple[int, Place], Value] = {}
         self._alive: list[object] = []
+        self._chosen: list[Lifted] = []
+        """Conditions on data under which an element is stored."""
         self._where: dict[int, tuple[str, Place, Place]] = {}
         """For each operand: its buffer, the instance of it, and that instance's shape."""
         by_name = dict(site.node.allocations)
@@ -96,14 +102,55 @@ class Builder:
         version = self.program.version(source)
         places = _sources(view)
 
+        _check_format(view)
+        parts = self._moved(view)
+
         def at(place: Place) -> Value:
+            if not parts:
+                value = self.program.value(view.dtype)
+                index = (*leading, *element_index(view, place, own, self.ranges))
+                self.block.append(Load(value, version, index, self.span, sources=places))
+                return value
+            mixed = mixed_index(self, view, place, leading, own, parts, within=self._skips_outside)
             value = self.program.value(view.dtype)
-            index = (*leading, *element_index(view, place, own, self.ranges))
-            self.block.append(Load(value, version, index, self.span, sources=places))
+            self.block.append(Gather(value, version, mixed, self.span, sources=places))
             return value
 
         found = self._recipe(extents, view.dtype, at)
+        if parts and self._skips_outside:
+            self._skip(view, own, parts, shape)
         return found if shape is None else self.reshape(found, shape)
+
+    def _moved(self, view: View) -> list[Moved]:
+        """Dimensions along which numbers in memory move an operand."""
+        if not view.indirect:
+            return []
+        _, _, own = self._where[id(view)]
+        name = names(self.site.instruction.operands)[id(view)]
+        tiles: list[Callable[[Place], Value]] = []
+        for number in range(len(view.indirect)):
+            tile = self.site.instruction.view(f"{name}:{number}")
+            assert tile is not None
+            tiles.append(self.read(tile).at)
+        return moved(view, own, tiles, self._equal)
+
+    @property
+    def _skips_outside(self) -> bool:
+        """Whether elements whose position is out of bounds are left as they are."""
+        mode = self.site.instruction.attribute("oob_mode")
+        return isinstance(mode, Member) and mode.name == "skip"
+
+    def _skip(
+        self, view: View, own: Place, parts: Sequence[Moved], shape: Sequence[Number] | None
+    ) -> None:
+        """Leave out of the store that follows what was read outside of its tensor."""
+        if self.site.instruction.opcode not in {"dma_copy", "dma_compute"}:
+            raise Unsupported(f"{self.site.instruction.opcode} that skips what is out of bounds")
+        extents = tuple(n.index() for n in view.shape)
+        held = self._recipe(
+            extents, DType.BOOL, lambda place: inside(self, view, place, own, parts)
+        )
+        self._chosen.append(held if shape is None else self.reshape(held, shape))
 
     def dtype(self, value: Lifted) -> DType:
         return value.dtype
@@ -325,8 +372,8 @@ class Builder:
 
         return self._recipe(tuple(n.index() for n in shape), DType.INT32, at)
 
-    def keep(self, value: Lifted, like: View) -> Lifted:
-        extents = tuple(n.index() for n in like.shape)
+    def keep(self, value: Lifted, shape: Sequence[Number]) -> Lifted:
+        extents = tuple(n.index() for n in shape)
         name, outer = self._scratch("kept", extents, value.dtype)
         self._store(name, extents, lambda place: (*outer, *place), value, ())
 
@@ -341,10 +388,21 @@ class Builder:
     def write(self, view: View, value: Lifted) -> None:
         target, leading, own = self._where[id(view)]
         extents = tuple(n.index() for n in view.shape)
+        _check_format(view)
+        parts = self._moved(view)
+        skips = self._skips_outside
+        if parts and skips:
+            self._skip(view, own, parts, None)
+
+        def index(place: Place) -> Mixed:
+            if not parts:
+                return (*leading, *element_index(view, place, own, self.ranges))
+            return mixed_index(self, view, place, leading, own, parts, within=skips)
+
         self._store(
             target,
             extents,
-            lambda place: (*leading, *element_index(view, place, own, self.ranges)),
+            index,
             self.convert(value, view.dtype),
             view.shape,
             _sources(view),
@@ -385,7 +443,7 @@ class Builder:
         self,
         target: str,
         extents: Place,
-        index: Callable[[Place], Place],
+        index: Callable[[Place], Mixed],
         value: Lifted,
         shape: Sequence[Number],
         places: tuple[Span, ...] = (),
@@ -403,9 +461,23 @@ class Builder:
             axes.append(axis)
             place.append(Index.axis(axis.name))
         where = tuple(place)
-        body, made = self._region(lambda: value.at(_within(value.shape, where)), axes)
+        cell: list[Mixed] = []
+        masks: list[Value] = []
+
+        def built() -> Value:
+            made = value.at(_within(value.shape, where))
+            cell.append(index(where))
+            masks.extend(held.at(_within(held.shape, where)) for held in self._chosen)
+            while len(masks) > 1:
+                both_hold = self.program.value(DType.BOOL)
+                pair = (masks.pop(), masks.pop())
+                self.block.append(Map(both_hold, "logical_and", pair, self.span))
+                masks.append(both_hold)
+            return made
+
+        body, made = self._region(built, axes)
         before, result = self.program.version(target), self.program.fresh(target)
-        store = Store(result, before, index(where), made, self.span, sources=places)
+        store = _stored(result, before, cell[0], made, self.span, masks, places)
         ops: Block = (*body, store)
         condition = self._condition(where)
         if condition != TRUE:
@@ -506,6 +578,28 @@ _CONDITIONS: dict[str, Callable[[Index], Predicate]] = {
     "greater": lambda index: at_least(index - 1),
     "greater_equal": at_least,
 }
+
+
+def _check_format(view: View) -> None:
+    if view.dtype is not view.buffer.dtype:
+        raise Unsupported(f"the bytes of {view.buffer.dtype} read as {view.dtype}")
+
+
+def _stored(
+    result: Version,
+    before: Version,
+    cell: Mixed,
+    made: Value,
+    span: Span,
+    masks: Sequence[Value],
+    places: tuple[Span, ...],
+) -> Op:
+    """A store, or a scatter where data say where to."""
+    mask = masks[0] if masks else None
+    plain = tuple(part for part in cell if isinstance(part, Index))
+    if len(plain) == len(cell):
+        return Store(result, before, plain, made, span, mask=mask, sources=places)
+    return Scatter(result, before, cell, made, span, mask=mask, sources=places)
 
 
 def _affine(place: Place, offset: Number, steps: Sequence[Number]) -> Index:

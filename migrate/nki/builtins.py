@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import TypeAlias
 
+from migrate.nki import device_loops
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame
 from migrate.nki.operations import (
@@ -19,6 +20,7 @@ from migrate.nki.operations import (
     text_of,
     truth,
 )
+from migrate.nki.registers import DeviceSlice, Register, settled
 from migrate.nki.symbols import ArithmeticFault, Number, Origin, binary, constant, unary
 from migrate.nki.symbols import axis as position
 from migrate.nki.values import (
@@ -52,12 +54,18 @@ def ranged(iterator: str) -> Host:
     """`range` and the loop iterators of `nki.language`, which are the same thing."""
 
     def make(
-        _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
+        frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
     ) -> object:
         given = dict(zip(("start", "stop", "step"), args, strict=False))
         given.update(keywords)
         if len(args) > 3 or not given or not given.keys() <= {"start", "stop", "step"}:
             raise KernelFault("type", f"{iterator} is called with the wrong arguments", origin)
+        if iterator != "range" and any(isinstance(v, Register) for v in given.values()):
+            start, stop = given.get("start", constant(0, origin)), given.get("stop")
+            if stop is None:
+                start, stop = constant(0, origin), start
+            step = given.get("step", constant(1, origin))
+            return device_loops.ranged(frame, iterator, start, stop, step, origin)
         bounds = {
             name: integer(value, origin) for name, value in given.items() if value is not None
         }
@@ -67,12 +75,13 @@ def ranged(iterator: str) -> Host:
         step = bounds.get("step", constant(1, origin))
         if step.value == 0:
             raise KernelFault("value", f"{iterator} with step 0", origin)
-        return Range(iterator, start, step, _trips(start, stop, step, origin))
+        return Range(iterator, start, step, trips(start, stop, step, origin))
 
     return make
 
 
-def _trips(start: Number, stop: Number, step: Number, origin: Origin) -> Number:
+def trips(start: Number, stop: Number, step: Number, origin: Origin) -> Number:
+    """How many numbers a range has."""
     distance, stride = int(stop.value) - int(start.value), int(step.value)
     count = max(0, -(-distance // stride))
     if stride < 0:
@@ -85,12 +94,18 @@ def _trips(start: Number, stop: Number, step: Number, origin: Origin) -> Number:
 
 
 def dynamic_slice(
-    _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
+    frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
     given = dict(zip(("start", "size"), args, strict=False)) | keywords
     if given.keys() != {"start", "size"}:
         raise KernelFault("type", "nl.ds is called with the wrong arguments", origin)
-    return DynamicSlice(integer(given["start"], origin), integer(given["size"], origin))
+    start = given["start"]
+    if isinstance(start, Register):
+        start = settled(frame.run, start)
+    size = integer(given["size"], origin)
+    if isinstance(start, Register | View):
+        return DeviceSlice(start, size)
+    return DynamicSlice(integer(start, origin), size)
 
 
 def program_id(
@@ -392,30 +407,6 @@ def _container(name: str) -> Host:
     return compute
 
 
-_TYPES: dict[str, Callable[[object], bool]] = {
-    "int": lambda value: isinstance(value, bool) or (isinstance(value, Number) and value.integral),
-    "float": lambda value: isinstance(value, Number) and not value.integral,
-    "bool": lambda value: isinstance(value, bool),
-    "str": lambda value: isinstance(value, str),
-    "tuple": lambda value: isinstance(value, tuple),
-    "list": lambda value: isinstance(value, list),
-    "dict": lambda value: isinstance(value, dict),
-    "slice": lambda value: isinstance(value, Slice),
-}
-
-
-def _isinstance(
-    _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
-) -> object:
-    value, kinds = _positional("isinstance", args, keywords, origin, 2)
-    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-        if not isinstance(kind, Builtin) or kind.name not in _TYPES:
-            raise Unsupported(f"isinstance of {describe(kind)}", origin)
-        if _TYPES[kind.name](value):
-            return True
-    return False
-
-
 def _print(
     frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
@@ -432,20 +423,6 @@ def _slice(
     if len(numbers) == 1:
         return Slice(None, numbers[0], None)
     return Slice(numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else None)
-
-
-def _sorted(
-    _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
-) -> object:
-    if keywords.keys() - {"reverse"}:
-        raise Unsupported("sorted with a key", origin)
-    (values,) = _positional("sorted", args, {}, origin, 1)
-    found = items_of(values, origin)
-    backward = truth(keywords.get("reverse", False), origin)
-    if all(isinstance(value, str) for value in found):
-        return sorted(found, key=str, reverse=backward)
-    numbers = [number(value, origin) for value in found]
-    return sorted(numbers, key=lambda n: n.value, reverse=backward)
 
 
 _HOSTS: dict[str, Host] = {
@@ -470,8 +447,6 @@ _HOSTS: dict[str, Host] = {
     "enumerate": _enumerate,
     "zip": _zip,
     "reversed": _reversed,
-    "sorted": _sorted,
-    "isinstance": _isinstance,
     "print": _print,
     "slice": _slice,
 }

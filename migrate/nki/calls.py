@@ -6,6 +6,7 @@ import ast
 
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import MAX_DEPTH, Frame
+from migrate.nki.objects import Bound, Class, Generator, Inert, Instance, Partial, Static
 from migrate.nki.operations import number
 from migrate.nki.symbols import Origin
 from migrate.nki.values import (
@@ -35,6 +36,10 @@ def call(
     match function:
         case Function():
             return call_function(function, args, keywords, frame, origin)
+        case Bound():
+            return call(function.function, (function.receiver, *args), keywords, frame, origin)
+        case Class() | Instance() | Partial() | Static() | Inert():
+            return call_object(function, args, keywords, frame, origin)
         case Instructive():
             from migrate.nki.issue import issue
 
@@ -73,7 +78,44 @@ def call_function(
         run.functions.setdefault(function.node)
     inner = Frame(run, code, function.scope, run.stack(frame.stack, origin, code.name), depth)
     bind(function, args, keywords, inner, origin)
-    return code.body(inner)
+    if function.owner is not None:
+        inner.names["__class__"] = function.owner
+    if code.yields:
+        return Generator(code, inner)
+    outer, run.frame = run.frame, inner
+    try:
+        return code.body(inner)
+    finally:
+        run.frame = outer
+
+
+def call_object(
+    value: Class | Instance | Partial | Static | Inert,
+    args: tuple[object, ...],
+    keywords: dict[str, object],
+    frame: Frame,
+    origin: Origin,
+) -> object:
+    """Call a class, an object with `__call__`, a partial function."""
+    from migrate.nki import classes
+
+    match value:
+        case Class():
+            return classes.construct(value, args, keywords, frame, origin)
+        case Partial():
+            given = {**value.keywords, **keywords}
+            return call(value.function, (*value.args, *args), given, frame, origin)
+        case Static():
+            return call(value.function, args, keywords, frame, origin)
+        case Inert():
+            return None
+        case Instance():
+            method = classes.special(value, "__call__")
+            if method is not None:
+                return call(method, args, keywords, frame, origin)
+            if value.cls.stranger is not None:
+                raise Unsupported(f"calling an object of {value.cls.name}", origin)
+            raise KernelFault("type", f"an object of {value.cls.name} is not callable", origin)
 
 
 def bind(

@@ -193,9 +193,11 @@ def operator_use(name: str, *uses: str) -> Check:
         if not isinstance(value, OperatorName):
             return
         operator = OPERATORS[value.name]
-        if not operator.uses.intersection(uses):
+        found = operator.uses.intersection(uses)
+        targets = operator.unary_targets if found == {"unary"} else operator.targets
+        if not found:
             yield given.problem("operator", f"nl.{operator.name} cannot be used as {name}", name)
-        elif given.target not in operator.targets:
+        elif given.target not in targets:
             yield given.problem(
                 "operator-target", f"nl.{operator.name} does not exist on {given.target}", name
             )

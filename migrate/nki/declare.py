@@ -12,6 +12,7 @@ from migrate.ir.nodes import (
     Buffer,
     Load,
     Op,
+    Opaque,
     Output,
     Parallel,
     Role,
@@ -32,6 +33,7 @@ _SPACES = {
     Memory.HBM: Space.HBM,
     Memory.SHARED_HBM: Space.HBM,
     Memory.SBUF: Space.ONCHIP,
+    Memory.REGISTER: Space.PRIVATE,
     Memory.PSUM: Space.ACCUMULATOR,
 }
 
@@ -107,7 +109,8 @@ def _is_whole(view: View, folder: Folder) -> bool:
     base = tuple(n.value for n in view.base)
     alone = not folder.folded(view.buffer.loops)
     straight = view.strided and view.strides == views.whole(view.buffer).strides
-    return alone and straight and view.offset == 0 and shape == base == view.sizes
+    same = view.dtype is view.buffer.dtype
+    return alone and straight and same and view.offset == 0 and shape == base == view.sizes
 
 
 def _plain(number: Number) -> Number:
@@ -143,13 +146,20 @@ def _copied(
     name = program.unique(f"{buffer}_returned")
     shape = tuple(n.index() for n in view.shape)
     program.declare(Buffer(name, shape, view.dtype, Space.HBM, "out", span))
+    result = program.fresh(name)
+    if view.indirect or view.dtype is not view.buffer.dtype:
+        reason = "a returned tensor in another dtype than it was written in"
+        if view.indirect:
+            reason = "a returned tensor whose position is read from memory"
+        program.current[name] = result.number
+        ops.append(Opaque((result,), (program.version(buffer),), name, reason, span))
+        return result
     axes = tuple(Axis(f"d{k}", extent, AxisKind.FREE, span) for k, extent in enumerate(shape))
     place = tuple(Index.axis(axis.name) for axis in axes)
     bounds = dict(ranges)
     for axis, length in zip(axes, view.sizes, strict=True):
         bounds[axis.name] = (0, max(length - 1, 0))
     value = program.value(view.dtype)
-    result = program.fresh(name)
     own = tuple(_plain(n).index() for n in view.buffer.shape)
     index = (*instance, *element_index(view, place, own, bounds))
     load = Load(value, program.version(buffer), index, span)

@@ -10,14 +10,15 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from migrate.nki import index_arithmetic, indices, members
+from migrate.nki import classes, generators, index_arithmetic, indices, members, objects
+from migrate.nki.calls import call
 from migrate.nki.errors import KernelFault, Unsupported
+from migrate.nki.formatting import formatted
 from migrate.nki.frames import Code, Evaluate, Frame
 from migrate.nki.operations import (
     INDICES,
     arithmetic,
     compare,
-    formatted,
     integer,
     items_of,
     key_of,
@@ -69,6 +70,11 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
 }
 
 
+ORDERS = frozenset({"<", "<=", ">", ">="})
+INLINED = (Function, objects.Bound, objects.Class, objects.Partial)
+"""What is interpreted when it is called: its arguments have places."""
+
+
 def sign_of(operator: ast.operator) -> str:
     return _SIGNS.get(type(operator), "@")
 
@@ -117,15 +123,24 @@ class Expressions:
             case ast.Slice():
                 return self._slice(node)
             case ast.ListComp(elt=element, generators=generators):
-                return self._comprehension(element, generators, tuple_result=False)
+                return self._comprehension(element, generators, lazy=False)
             case ast.GeneratorExp(elt=element, generators=generators):
-                return self._comprehension(element, generators, tuple_result=True)
+                return self._comprehension(element, generators, lazy=True)
             case ast.DictComp():
                 return self._dict_comprehension(node)
             case ast.Lambda():
                 return self._lambda(node)
             case ast.NamedExpr(target=target, value=value):
                 return self._named(target, value)
+            case ast.Set(elts=items):
+                return self._set(self._sequence(node, items, True), self.origin(node))
+            case ast.SetComp(elt=element, generators=generators):
+                whole = self._comprehension(element, generators, lazy=False)
+                return self._set(whole, self.origin(node))
+            case ast.Yield(value=value):
+                return self._yield(node, value)
+            case ast.YieldFrom(value=value):
+                return self._yield_from(node, value)
             case _:
                 return self._unsupported(node, f"{type(node).__name__} expressions")
 
@@ -168,6 +183,8 @@ class Expressions:
             value = inner(frame)
             if whole:
                 frame.run.touch(value)
+            if isinstance(value, objects.OBJECTS):
+                return members.object_attribute(value, name, frame, origin)
             return members.attribute(value, name, origin)
 
         return load
@@ -205,8 +222,6 @@ class Expressions:
         return load
 
     def _call(self, node: ast.Call) -> Evaluate:
-        from migrate.nki.calls import call
-
         callee = self.expression(node.func)
         positional: list[tuple[bool, Evaluate, Origin]] = []
         for arg in node.args:
@@ -221,7 +236,7 @@ class Expressions:
 
         def evaluate(frame: Frame) -> object:
             function = callee(frame)
-            inlined = isinstance(function, Function)
+            inlined = isinstance(function, INLINED)
             args: list[object] = []
             for spread, argument, place in positional:
                 value = argument(frame)
@@ -256,6 +271,10 @@ class Expressions:
             a, b = left(frame), right(frame)
             if not isinstance(a, Number):
                 frame.run.touch(a, b)
+            if isinstance(a, objects.Instance) or isinstance(b, objects.Instance):
+                found = classes.operate(sign, a, b, frame, origin)
+                if found is not objects.MISSING:
+                    return found
             return arithmetic(sign, a, b, origin)
 
         return evaluate
@@ -311,6 +330,15 @@ class Expressions:
                         held = index_arithmetic.conjunction(held, mask, origin)
                         left = right
                         continue
+                if sign in ORDERS and isinstance(left, objects.Instance):
+                    found = classes.operate(sign, left, right, frame, origin)
+                    if found is not objects.MISSING:
+                        if not truth(found, origin):
+                            return False
+                        left = right
+                        continue
+                if frame.run.on_comparison is not None:
+                    frame.run.on_comparison(sign, left, right)
                 if not compare(sign, left, right, origin):
                     return False
                 left = right
@@ -416,7 +444,7 @@ class Expressions:
         return evaluate
 
     def _comprehension(
-        self, element: ast.expr, generators: list[ast.comprehension], *, tuple_result: bool
+        self, element: ast.expr, generators: list[ast.comprehension], *, lazy: bool
     ) -> Evaluate:
         value = self.expression(element)
         each = self._generators(generators)
@@ -425,7 +453,7 @@ class Expressions:
             found: list[object] = []
             inner = Frame(frame.run, None, frame, frame.stack, frame.depth)
             each(inner, lambda: found.append(value(inner)))
-            return tuple(found) if tuple_result else found
+            return objects.Cursor(found) if lazy else found
 
         return evaluate
 
@@ -486,7 +514,7 @@ class Expressions:
         def evaluate(frame: Frame) -> object:
             return Function(
                 code,
-                frame,
+                frame.enclosing,
                 tuple(default(frame) for default in defaults),
                 tuple((name, default(frame)) for name, default in keyword_defaults),
                 node,
@@ -499,8 +527,48 @@ class Expressions:
 
         def evaluate(frame: Frame) -> object:
             found = compute(frame)
-            bind(frame, found)
+            here = frame
+            # A comprehension binds in the function around it.
+            while here.code is None and not here.is_class and isinstance(here.outer, Frame):
+                here = here.outer
+            bind(here, found)
             return found
+
+        return evaluate
+
+    def _set(self, items: Evaluate, origin: Origin) -> Evaluate:
+        def evaluate(frame: Frame) -> object:
+            found = items_of(items(frame), origin)
+            entries: dict[object, object] = {}
+            for item in found:
+                entries.setdefault(key_of(item, origin), item)
+            return objects.Set(entries)
+
+        return evaluate
+
+    def _yield(self, node: ast.Yield, value: ast.expr | None) -> Evaluate:
+        compute = self.expression(value) if value is not None else None
+        origin = self.origin(node)
+
+        def evaluate(frame: Frame) -> object:
+            found = compute(frame) if compute is not None else None
+            generators.sink_of(frame, origin)(found, origin)
+            return None
+
+        return evaluate
+
+    def _yield_from(self, node: ast.YieldFrom, value: ast.expr) -> Evaluate:
+        compute = self.expression(value)
+        origin = self.origin(node)
+
+        def evaluate(frame: Frame) -> object:
+            sink = generators.sink_of(frame, origin)
+            found = compute(frame)
+            if isinstance(found, objects.Generator):
+                return generators.drive(found, sink, origin)
+            for item in looped(found, frame, origin, "i"):
+                sink(item, origin)
+            return None
 
         return evaluate
 
@@ -514,10 +582,15 @@ class Expressions:
                 return self._unpacking(items, origin)
             case ast.Subscript():
                 return self._item_target(node, origin)
+            case ast.Attribute(value=value, attr=name):
+                holder = self.expression(value)
+                return lambda frame, value: classes.assign(
+                    holder(frame), name, value, frame, origin
+                )
             case _:
 
                 def fail(_: Frame, __: object) -> None:
-                    raise Unsupported("assigning to an attribute", origin)
+                    raise Unsupported(f"assigning to {type(node).__name__}", origin)
 
                 return fail
 
@@ -562,7 +635,13 @@ class Expressions:
                         )
                     holder[position] = value
                 case dict():
+                    if len(holder) >= MAX_ITEMS:
+                        raise Unsupported("a very large dictionary", origin)
                     holder[key_of(wanted, origin)] = value
+                case objects.Instance() if (
+                    method := classes.special(holder, "__setitem__")
+                ) is not None:
+                    call(method, (wanted, value), {}, frame, origin)
                 case View():
                     raise Unsupported("assigning to a tensor's elements", origin)
                 case _:

@@ -221,6 +221,8 @@ class Folder:
                     allocation = self.allocation(operand.buffer).key
                     rank = len(operand.shape)
                     parts.append((name, allocation, operand.dtype, rank, terms))
+                    if operand.indirect:
+                        parts.append(tuple((p.dimension, p.axes) for p in operand.indirect))
                 case Number() if operand.integral:
                     parts.append((name, "integer"))
                 case Number():
@@ -274,6 +276,8 @@ def numbers_of_view(view: View) -> Iterator[Number]:
     yield from view.base
     for address in view.index:
         yield from addresses.numbers_of(address)
+    for part in view.indirect:
+        yield part.step
 
 
 def _integers(value: object) -> Iterator[Number]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from migrate.budget import Exhausted, Meter
-from migrate.nki.errors import Unsupported
+from migrate.nki.errors import KernelFault, Unsupported, Wanted
 from migrate.nki.indices import IndexTensor
 from migrate.nki.symbols import CallStack, Loop, Number, Origin
 from migrate.nki.values import (
@@ -27,10 +27,13 @@ from migrate.source import Frame as SourceFrame
 from migrate.source import Source, Span, shortened
 
 if TYPE_CHECKING:
+    from migrate.nki.device_loops import DeviceLoop
+    from migrate.nki.modules import Modules
     from migrate.numerics.dtypes import DType
 
 Evaluate: TypeAlias = Callable[["Frame"], object]
 Operand: TypeAlias = View | Number | None
+LoopStep: TypeAlias = Literal["begin", "end", "given up"]
 EventKind: TypeAlias = Literal["unsupported", "error", "assert", "stopped", "ambiguous", "print"]
 
 MAX_INSTRUCTIONS = 300_000
@@ -96,12 +99,14 @@ class Event:
     `unsupported`: not understood, nothing is claimed about what depends on it;
     `error`: the compiler would stop here; `assert`: a failed assertion; `stopped`: a
     bound was reached; `ambiguous`: read as documented where hardware may do otherwise.
-    `print` carries what the kernel prints while it is specialised.
+    `print` carries what the kernel prints while it is specialised.  `wanted` is as of a
+    `KernelFault`.
     """
 
     kind: EventKind
     message: str
     span: Span | None
+    wanted: tuple[Wanted, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +119,14 @@ class Assertion:
 
 @dataclass(slots=True, eq=False)
 class ModuleScope:
-    """Global names of the reviewed module."""
+    """Global names of a reviewed module.
+
+    `stars` are what `from x import *` took names from: a module's table, or what kept it from
+    being read.
+    """
 
     names: dict[str, object]
+    stars: list[object] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -129,6 +139,9 @@ class Code:
     local_names: frozenset[str]
     nonlocal_names: frozenset[str]
     depth: int
+    global_names: frozenset[str] = frozenset()
+    yields: int = 0
+    """How many `yield` it has; a function with any is a generator."""
 
 
 @dataclass(slots=True, eq=False)
@@ -153,9 +166,12 @@ class Pending:
 
 
 class Frame:
-    """Names of one function call."""
+    """Names of one function call, or of the body of a class (`is_class`).
 
-    __slots__ = ("code", "depth", "names", "outer", "run", "stack")
+    `sink` takes what the function yields.
+    """
+
+    __slots__ = ("code", "depth", "is_class", "names", "outer", "run", "sink", "stack")
 
     def __init__(
         self,
@@ -170,7 +186,17 @@ class Frame:
         self.outer = outer
         self.stack = stack
         self.depth = depth
+        self.is_class = False
+        self.sink: Callable[[object, Origin], None] | None = None
         self.names: dict[str, object] = {}
+
+    @property
+    def enclosing(self) -> Frame | ModuleScope:
+        """Where functions defined here look for names: those of a class body are not seen."""
+        here: Frame | ModuleScope = self
+        while isinstance(here, Frame) and here.is_class:
+            here = here.outer
+        return here
 
 
 @dataclass(slots=True, eq=False)
@@ -192,6 +218,16 @@ class Run:
     loops: tuple[LoopValue, ...] = ()
     open: bool = False
     """Whether the kernel's own body is running, so that instructions may be emitted."""
+    frame: Frame | None = None
+    """The function body that is being interpreted."""
+    handling: list[KernelFault] = field(default_factory=list)
+    """Faults whose `except` blocks are running, innermost last."""
+    modules: Modules | None = None
+    """The files around the kernel's, where it has any."""
+    functions_of: dict[ast.FunctionDef, object] = field(default_factory=dict)
+    """Functions as they were before their decorators."""
+    allowance: int | None = None
+    """Steps that the statement of a module may still use."""
     instructions: int = 0
     allocations: int = 0
     idle: int = 0
@@ -208,8 +244,18 @@ class Run:
     """For every condition reached: whether it ever held, whether it ever failed."""
     legacy: bool = False
     """Whether instructions return tiles (NKI 0.1) rather than fill the `dst` they are given."""
+    on_comparison: Callable[[str, object, object], None] | None = None
+    """Told of every comparison that the kernel's Python makes, before it is made."""
+    on_loop: Callable[[DeviceLoop, LoopStep], None] | None = None
+    """Told of the begin and the end of every loop whose trips only the device knows."""
+    epoch: int = 0
+    """How many such loops have begun or ended."""
+    on_idle_loop: Callable[[Number], None] | None = None
+    """Told of the trips of every loop that does not run once."""
     pending: Pending | None = None
     destination: Destination | None = None
+    accumulators: dict[str, Buffer] | None = None
+    """Accumulation registers by engine; `None` where they are not followed (`lanes`)."""
     reductions: dict[tuple[int, ...], View] = field(default_factory=dict)
     """Tiles that `nl.loop_reduce` gathers in, by site and position of the loops outside."""
     _sites: dict[tuple[int, int, int], Site] = field(default_factory=dict)
@@ -220,6 +266,10 @@ class Run:
     def step(self, count: int = 1) -> None:
         """Use steps of interpretation.  Raises `Exhausted`."""
         self.idle += count
+        if self.allowance is not None:
+            self.allowance -= count
+            if self.allowance < 0:
+                raise Exhausted("steps", MAX_IDLE, "reading a module")
         if self.idle > MAX_IDLE:
             raise Exhausted("steps", MAX_IDLE, "interpreting code that emits no instruction")
         self.meter.step(count)
@@ -345,11 +395,12 @@ class Run:
             self.idle = max(self.idle - IDLE_EARNED, 0)
         for problem in problems:
             self.problem(problem)
+        given = tuple(operands)
         instruction = Instruction(
             self.instructions,
             site,
             opcode,
-            tuple(operands),
+            (*given, *_positions(given)),
             tuple(attributes),
             self.loops,
             problems,
@@ -364,11 +415,12 @@ class Run:
         kind: EventKind,
         message: str,
         span: Span | None,
+        wanted: tuple[Wanted, ...] = (),
     ) -> None:
         # What ends the run is never left out.
         ends = kind in ("error", "assert", "stopped")
         if ends or len(self.events) < MAX_EVENTS:
-            self.events.append(Event(kind, shortened(message), span))
+            self.events.append(Event(kind, shortened(message), span, wanted))
 
     def problem(self, problem: Problem) -> None:
         """Record a problem of an instruction or allocation, once a place."""
@@ -384,3 +436,11 @@ class Run:
         count = used.get(wanted, 0) + 1
         used[wanted] = count
         return wanted if count == 1 else f"{wanted}_{count}"
+
+
+def _positions(operands: tuple[tuple[str, Operand], ...]) -> Iterator[tuple[str, Operand]]:
+    """The tiles that say where operands stand: the instruction reads them too."""
+    for name, operand in operands:
+        if isinstance(operand, View) and operand.indirect:
+            for number, part in enumerate(operand.indirect):
+                yield f"{name}:{number}", part.offsets

@@ -5,10 +5,31 @@ Nothing is ever imported for real.
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
 
 from migrate.nki.values import Namespace, Unknown
+
+STDLIB = frozenset(
+    {
+        "abc",
+        "collections",
+        "collections.abc",
+        "contextlib",
+        "copy",
+        "dataclasses",
+        "enum",
+        "functools",
+        "itertools",
+        "logging",
+        "numbers",
+        "operator",
+        "os",
+        "typing",
+        "typing_extensions",
+        "warnings",
+    }
+)
+"""Modules of Python's own library of which names are read."""
 
 KNOWN_MODULES = frozenset(
     {
@@ -19,12 +40,22 @@ KNOWN_MODULES = frozenset(
         "numpy",
         "math",
         "ml_dtypes",
+        *STDLIB,
     }
 )
+CONVENTIONAL = (
+    ("nki", "nki"),
+    ("nl", "nki.language"),
+    ("nisa", "nki.isa"),
+    ("np", "numpy"),
+    ("math", "math"),
+)
+"""What names mean in a text without imports of NKI."""
+
 LEGACY = "neuronxcc"
 LEGACY_REASON = "the value-returning style of NKI 0.1 (neuronxcc.nki) is not read yet"
 
-_NOT_VALUES = frozenset({"typing", "__future__", "dataclasses", "abc", "collections.abc"})
+_NOT_VALUES = frozenset({"typing", "typing_extensions", "__future__", "collections.abc"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +63,6 @@ class Annotation:
     """A context manager that only advises the scheduler (`nl.no_reorder()`)."""
 
     name: str
-
-
-def bindings(node: ast.Import | ast.ImportFrom) -> list[tuple[str, object]]:
-    """The names an import statement binds and what they stand for."""
-    found: list[tuple[str, object]] = []
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            if alias.asname is not None:
-                found.append((alias.asname, module(alias.name)))
-            else:
-                top = alias.name.partition(".")[0]
-                found.append((top, module(top)))
-        return found
-    path = "." * node.level + (node.module or "")
-    for alias in node.names:
-        found.append((alias.asname or alias.name, _member(path, alias.name)))
-    return found
 
 
 def module(path: str) -> object:
@@ -60,7 +74,8 @@ def module(path: str) -> object:
     return Unknown(path, "a module outside the reviewed file", None)
 
 
-def _member(path: str, name: str) -> object:
+def member(path: str, name: str) -> object:
+    """What `from path import name` binds."""
     inner = f"{path}.{name}"
     if inner in KNOWN_MODULES:
         return Namespace(inner)

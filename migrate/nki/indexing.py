@@ -56,6 +56,8 @@ def subscript(view: View, keys: Sequence[object], origin: Origin) -> View:
     """
     if any(isinstance(key, Condition) for key in keys):
         raise Unsupported("indexing a tensor with a mask and something else", origin)
+    if view.indirect:
+        raise Unsupported("index tensors on a view whose position is read from memory", origin)
     located = _aligned(view, keys)
     if located is None:
         given = expanded(view, _flattened(keys), origin)

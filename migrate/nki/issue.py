@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from migrate.nki import limits, masks, views
+from migrate.nki import lanes, limits, masks, views
 from migrate.nki.checks import Given
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame, Operand
 from migrate.nki.instructions import (
     INSTRUCTIONS,
-    OTHER_OPCODES,
     REQUIRED,
     Enumerated,
     Parameter,
@@ -46,8 +45,6 @@ def issue(
         raise Unsupported("an instruction outside a kernel", origin)
     spec = INSTRUCTIONS.get(opcode)
     if spec is None:
-        if opcode in OTHER_OPCODES:
-            raise Unsupported(f"the instruction {opcode}", origin)
         raise KernelFault("name", f"nki.isa has no {opcode}", origin)
     site = run.site(origin, frame.stack, part)
     problems: list[Problem] = []
@@ -76,12 +73,17 @@ def issue(
                 problems.extend(operand.faults)
                 problems.extend(limits.memory(given, parameter.name, parameter.memories))
                 problems.extend(limits.partitions(given, parameter.name))
+        elif parameter.kind == "tiles":
+            operands.extend(_several(spec, parameter, value, origin))
         else:
             if parameter.kind == "operator":
                 _check_operator(spec, parameter, value, origin)
             attributes.append((parameter.name, value))
     for check in spec.checks:
         problems.extend(check(given))
+    accumulators = lanes.registers(run, spec, operands, attributes, site.span)
+    if accumulators is not None:
+        operands.append(("registers", accumulators))
     if run.target not in spec.targets:
         problems.append(Problem("target", f"{opcode} does not exist on {run.target}", site.span))
     run.emit(opcode, operands, attributes, site, tuple(problems), mask=left)
@@ -158,7 +160,7 @@ def _operand(spec: Spec, parameter: Parameter, value: object, origin: Origin) ->
             return value
         case bool() if parameter.kind == "column":
             return constant(int(value), origin)
-        case None if parameter.default is None:
+        case None if parameter.default is None or parameter.kind == "column":
             return None
         case Unknown():
             raise Unsupported(f"{value.text}: {value.reason}", origin)
@@ -166,6 +168,23 @@ def _operand(spec: Spec, parameter: Parameter, value: object, origin: Origin) ->
     raise KernelFault(
         "type", f"{spec.opcode}: {parameter.name} is {describe(value)}, {wanted} is needed", origin
     )
+
+
+def _several(
+    spec: Spec, parameter: Parameter, value: object, origin: Origin
+) -> list[tuple[str, Operand]]:
+    """The tensors of a sequence as operands of their own."""
+    if not isinstance(value, tuple | list):
+        raise KernelFault(
+            "type",
+            f"{spec.opcode}: {parameter.name} is {describe(value)}, tensors are needed",
+            origin,
+        )
+    single = Parameter(parameter.name, "tile", memories=parameter.memories)
+    return [
+        (f"{parameter.name}.{position}", _operand(spec, single, item, origin))
+        for position, item in enumerate(value)
+    ]
 
 
 def _check_operator(spec: Spec, parameter: Parameter, value: object, origin: Origin) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 
-from migrate.nki import allocation, builtins, indices
-from migrate.nki.imports import KNOWN_MODULES, Annotation
-from migrate.nki.instructions import INSTRUCTIONS, OTHER_OPCODES
+from migrate.nki import allocation, builtins, device_loops, indices, registers
+from migrate.nki.definitions import OBJECT
+from migrate.nki.imports import KNOWN_MODULES, STDLIB, Annotation
+from migrate.nki.instructions import INSTRUCTIONS
 from migrate.nki.operators import NUMPY_NAMES, OPERATORS
+from migrate.nki.standard import standard
 from migrate.nki.symbols import constant
 from migrate.nki.values import (
     Builtin,
@@ -71,6 +73,7 @@ TILE_SIZE = {
 """`nl.tile_size` (nki/api/nki.language.tile_size); the same on every target."""
 
 _LANGUAGE: dict[str, object] = {
+    "NKIObject": OBJECT,
     **_MEMORIES,
     **_DTYPES,
     **{name: OperatorName(name) for name in OPERATORS},
@@ -82,6 +85,9 @@ _LANGUAGE: dict[str, object] = {
     "affine_range": Builtin("affine_range", builtins.ranged("affine_range")),
     "sequential_range": Builtin("sequential_range", builtins.ranged("sequential_range")),
     "static_range": Builtin("static_range", builtins.ranged("static_range")),
+    "dynamic_range": Builtin("dynamic_range", builtins.ranged("dynamic_range")),
+    "fori_loop": Builtin("fori_loop", device_loops.fori_loop),
+    "while_loop": Builtin("while_loop", device_loops.while_loop),
     "ndarray": Builtin("ndarray", allocation.ndarray),
     "zeros": Builtin("zeros", allocation.zeros),
     "full": Builtin("full", allocation.full),
@@ -140,7 +146,9 @@ def resolve(path: str, name: str) -> object:
         case "nki":
             found = _NKI.get(name)
         case "nki.isa":
-            if name in INSTRUCTIONS or name in OTHER_OPCODES:
+            if name in registers.CALLS:
+                return registers.CALLS[name]
+            if name in INSTRUCTIONS:
                 return Instructive(name)
             if name in ENUMS:
                 return Namespace(f"nki.isa.{name}")
@@ -159,6 +167,8 @@ def resolve(path: str, name: str) -> object:
             if name in _FLOATS:
                 return constant(_FLOATS[name])
             found = _MATH.get(name)
+        case _ if path in STDLIB:
+            found = standard(path, name)
         case _ if path.startswith("nki.isa."):
             enum = path.removeprefix("nki.isa.")
             if name in ENUMS.get(enum, ()):

@@ -32,7 +32,6 @@ from migrate.ir.nodes import (
     Op,
     Opaque,
     Parallel,
-    Space,
     State,
     Statements,
     Version,
@@ -40,7 +39,8 @@ from migrate.ir.nodes import (
 from migrate.ir.predicate import TRUE, Predicate
 from migrate.nki.access import Accesses
 from migrate.nki.accumulation import ADDS, EITHER, OVERWRITES
-from migrate.nki.build import Builder
+from migrate.nki.accumulators import continues
+from migrate.nki.build_search import InstructionBuilder
 from migrate.nki.declare import declare, outputs, writes
 from migrate.nki.dependence import independent
 from migrate.nki.errors import Unsupported
@@ -90,6 +90,7 @@ def lift(
     meter = meter if meter is not None else Meter(doing=f"reading {kernel_name}")
     unrolled: frozenset[str] = frozenset()
     sizes = sizes_of(args)
+    accumulators = False
     for attempt in range(MAX_ATTEMPTS):
         folder = Folder(unrolled)
         try:
@@ -102,7 +103,11 @@ def lift(
                 on_allocation=folder.allocated,
                 target=target,
                 grid=grid,
+                accumulators=accumulators,
             )
+            if not accumulators and any(map(_chained, folder.root.sites())):
+                accumulators = True
+                continue
             if any(event.kind in {"assert", "error", "stopped"} for event in found.events):
                 return LiftedKernel(None, found)
             sites = {
@@ -120,6 +125,12 @@ def lift(
         kernel = _Lifter(module, folder, sites, sizes, found).kernel()
         return LiftedKernel(kernel, found)
     raise AssertionError("the loop above always returns or raises")
+
+
+def _chained(node: SiteNode) -> bool:
+    """Whether an instruction goes on with what others left in the accumulation registers."""
+    spec = INSTRUCTIONS.get(node.first.opcode)
+    return spec is not None and spec.accumulator is not None and continues(node.first)
 
 
 def _ambiguities(folder: Folder) -> Iterator[Event]:
@@ -284,13 +295,14 @@ class _Lifter:
     def _guarded(self, nodes: Sequence[SiteNode]) -> list[Op]:
         """Sites that run in some iterations only."""
         before = dict(self.program.current)
+        allocated = set(self.program.names.values())
         body: list[Op] = []
         for node in nodes:
             body.extend(self._site(node))
         merges: list[Merge] = []
         for name, number in before.items():
             now = self.program.current[name]
-            if now != number and self.program.buffers[name].space is not Space.PRIVATE:
+            if now != number and name in allocated:
                 result = self.program.fresh(name)
                 merges.append(Merge(result, Version(name, now), Version(name, number)))
                 self.program.current[name] = result.number
@@ -298,6 +310,8 @@ class _Lifter:
         return [Guard(where, tuple(body), nodes[0].first.span, (), tuple(merges))]
 
     def _loop(self, node: LoopNode) -> list[Op]:
+        if node.unrolled and node.loop is not None and node.loop.on_device:
+            return [self._device_loop(node, node.loop.span)]
         if node.unrolled:
             return self._children(node)
         axis = self._axis(node)
@@ -358,7 +372,7 @@ class _Lifter:
             return [self._opaque(node, node.first.reason or f"the instruction {node.first.opcode}")]
         current, values = dict(self.program.current), self.program.values
         cleared = self._cleared_here(node)
-        builder = Builder(self.program, site, tuple(self.loops), self.ranges)
+        builder = InstructionBuilder(self.program, site, tuple(self.loops), self.ranges)
         builder.starts_at_zero = id(node) in self.from_zero
         try:
             spec.semantics(builder, site.instruction)
@@ -387,22 +401,29 @@ class _Lifter:
         site = self.sites[id(node)]
         view = site.instruction.view("dst")
         assert view is not None
-        builder = Builder(self.program, site, tuple(self.loops), self.ranges)
+        builder = InstructionBuilder(self.program, site, tuple(self.loops), self.ranges)
         builder.clear(view)
         return builder.block
 
     def _opaque(self, node: SiteNode, reason: str) -> Opaque:
-        span = node.first.span
-        self.opaque.add(span)
+        return self._not_built([node], reason, node.first.span)
+
+    def _device_loop(self, node: LoopNode, span: Span) -> Opaque:
+        """A loop whose body was specialised once: how often it runs is in the data."""
+        return self._not_built(list(node.sites()), "a loop whose trips depend on data", span)
+
+    def _not_built(self, nodes: Sequence[SiteNode], reason: str, span: Span) -> Opaque:
         args: list[Version] = []
         results: list[Version] = []
-        for name, allocation in node.allocations:
-            buffer = self.program.names[allocation]
-            version = self.program.version(buffer)
-            if version not in args:
-                args.append(version)
-            if writes(node, name) and all(r.buffer != buffer for r in results):
-                results.append(self.program.fresh(buffer))
+        for node in nodes:
+            self.opaque.add(node.first.span)
+            for name, allocation in node.allocations:
+                buffer = self.program.names[allocation]
+                version = self.program.version(buffer)
+                if version not in args:
+                    args.append(version)
+                if writes(node, name) and all(r.buffer != buffer for r in results):
+                    results.append(self.program.fresh(buffer))
         for result in results:
             self.program.current[result.buffer] = result.number
         text = self.module.source.excerpt(span)

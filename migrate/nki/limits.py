@@ -1,135 +1,22 @@
-"""Limits of the engines: matmul and transpose sizes, memories, partitions."""
+"""Limits of the engines: memories, partitions, descriptors, cores."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from migrate.nki.checks import PARTITIONS, Given
-from migrate.nki.values import Member, Memory, Problem
+from migrate.nki import bounds
+from migrate.nki.checks import PARTITIONS, Check, Given
+from migrate.nki.values import Member, Memory, OperatorName, Problem
 from migrate.nki.views import block_axes, partition_dimension
 from migrate.numerics.dtypes import DType
-
-MOVING_MAX = {"trn1": 512, "trn2": 512, "trn3": 8192}
-"""Columns of nc_matmul's moving operand (trn3: 4096 for an fp32 destination)."""
-
-
-def matmul_shapes(given: Given) -> Iterator[Problem]:
-    """[K, M] and [K, N] into [M, N]: M at most 128, N at most 512.
-
-    On trn3 N is at most 8192, 4096 with an fp32 result.
-    """
-    dst, left, right = given.view("dst"), given.view("stationary"), given.view("moving")
-    if dst is None or left is None or right is None or not left.shape or not right.shape:
-        return
-    k, k2 = int(left.shape[0].value), int(right.shape[0].value)
-    m, n = left.free_elements, right.free_elements
-    if k != k2:
-        yield given.problem(
-            "contraction-mismatch",
-            f"stationary contracts {k} partitions, moving {k2}",
-            "moving",
-            ("stationary", k),
-            ("moving", k2),
-            of=right.shape[0],
-            against=("stationary",),
-        )
-    if m > PARTITIONS:
-        yield given.problem(
-            "stationary-size",
-            f"stationary has {m} columns, 128 at most",
-            "stationary",
-            ("columns", m),
-            of=left.shape[-1],
-            limit=PARTITIONS,
-        )
-    limit = MOVING_MAX.get(given.target, 512)
-    if given.target == "trn3" and dst.dtype is DType.FLOAT32:
-        limit = 4096
-    if n > limit:
-        yield given.problem(
-            "moving-size",
-            f"moving has {n} columns, {limit} at most",
-            "moving",
-            ("columns", n),
-            of=right.shape[-1],
-            limit=limit,
-        )
-    rows = int(dst.shape[0].value) if dst.shape else 0
-    if rows != m or dst.free_elements != n:
-        yield given.problem(
-            "size-mismatch",
-            f"the product is ({m}, {n}), dst is ({rows}, {dst.free_elements})",
-            "dst",
-            ("rows", rows),
-            ("columns", dst.free_elements),
-            against=("stationary", "moving"),
-        )
-
-
-def matmul_dtypes(given: Given) -> Iterator[Problem]:
-    """Float operands, fp32 only with fp32; the result is fp32 (on trn3 bf16 too)."""
-    dst, left, right = given.view("dst"), given.view("stationary"), given.view("moving")
-    if dst is None or left is None or right is None:
-        return
-    for name, view in (("stationary", left), ("moving", right)):
-        if not view.dtype.is_float:
-            yield given.problem("dtype", f"{name} is {view.dtype}, floats only", name)
-            return
-    wide = {DType.FLOAT32, DType.TFLOAT32}
-    if (left.dtype in wide) != (right.dtype in wide):
-        yield given.problem(
-            "dtype-mix",
-            f"stationary is {left.dtype}, moving is {right.dtype}",
-            "moving",
-            against=("stationary",),
-        )
-    if given.values.get("is_transpose") is True:
-        return
-    allowed = {DType.FLOAT32, DType.BFLOAT16} if given.target == "trn3" else {DType.FLOAT32}
-    if dst.dtype not in allowed:
-        yield given.problem("psum-dtype", f"dst is {dst.dtype}, float32 is needed", "dst")
-
-
-def transpose_shapes(given: Given) -> Iterator[Problem]:
-    """128x128 from SBUF to PSUM on the Tensor engine, 32x32 on the Vector engine."""
-    dst, data = given.view("dst"), given.view("data")
-    if dst is None or data is None or not data.shape or not dst.shape:
-        return
-    p, f = int(data.shape[0].value), data.free_elements
-    if int(dst.shape[0].value) != f or dst.free_elements != p:
-        yield given.problem(
-            "size-mismatch",
-            f"({p}, {f}) transposed does not fit dst {dst.sizes}",
-            "dst",
-            ("partitions", int(dst.shape[0].value)),
-            ("elements", dst.free_elements),
-            against=("data",),
-        )
-    if dst.dtype is not data.dtype:
-        yield given.problem(
-            "dtype", f"dst is {dst.dtype}, data is {data.dtype}", "dst", against=("data",)
-        )
-    engine = given.values.get("engine")
-    name = engine.name if isinstance(engine, Member) else "unknown"
-    small = p <= 32 and f <= 32
-    on_tensor = name == "tensor" or (name == "unknown" and not small)
-    if name == "vector" and not small:
-        yield given.problem(
-            "transpose-size", f"({p}, {f}) on the Vector engine, 32x32 at most", "data"
-        )
-    if on_tensor:
-        if p > 128 or f > 128:
-            yield given.problem("transpose-size", f"({p}, {f}), 128x128 at most", "data")
-        if dst.buffer.memory is not Memory.PSUM:
-            yield given.problem("tile-memory", "dst must be in PSUM on the Tensor engine", "dst")
-        if data.buffer.memory is not Memory.SBUF:
-            yield given.problem("memory", "data must be in SBUF on the Tensor engine", "data")
 
 
 def memory(given: Given, name: str, allowed: tuple[str, ...]) -> Iterator[Problem]:
     """An operand in a memory its engine cannot reach."""
     view = given.view(name)
-    if view is not None and allowed and view.buffer.memory.kind not in allowed:
+    if view is None or not allowed:
+        return
+    if view.buffer.memory.kind not in allowed and view.buffer.memory.value not in allowed:
         # What only PSUM can take was made in the wrong place; what else is misplaced lacks a copy.
         misplaced = allowed == ("psum",) and view.buffer.memory is Memory.SBUF
         yield given.problem(
@@ -174,3 +61,205 @@ def partitions(given: Given, name: str) -> Iterator[Problem]:
             ("partitions", count),
             of=place,
         )
+
+
+def scalar_engine_pairs(given: Given) -> Iterator[Problem]:
+    """The Scalar engine of trn2 multiplies, adds, or both in this order; trn1's does not."""
+    engine = given.values.get("engine")
+    if not isinstance(engine, Member) or engine.name not in ("scalar", "gpsimd"):
+        return
+    names = tuple(
+        value.name
+        for value in (given.values.get("op0"), given.values.get("op1"))
+        if isinstance(value, OperatorName)
+    )
+    if engine.name == "gpsimd" and names != ("rsqrt",) and "power" not in names:
+        yield given.problem("engine", "GpSimd takes nl.rsqrt only", "engine")
+    pairs = (("multiply", "add"), ("multiply",), ("add",))
+    if engine.name == "scalar" and given.target == "trn2" and names not in pairs:
+        yield given.problem(
+            "engine", "the Scalar engine of trn2 multiplies, then adds, and nothing else", "engine"
+        )
+
+
+def no_bias_of(operator: str, target: str) -> Check:
+    """No bias with this function on that target."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        value = given.values.get("op")
+        if (
+            given.target == target
+            and isinstance(value, OperatorName)
+            and value.name == operator
+            and given.values.get("bias") is not None
+        ):
+            yield given.problem("argument", f"nl.{operator} takes no bias on {target}", "bias")
+
+    return check
+
+
+_STAGES = {
+    ("multiply", "add"), ("multiply", "subtract"), ("multiply", "bypass"), ("add", "bypass"),
+    ("subtract", "bypass"), ("bypass", "bypass"),
+}  # fmt: skip
+
+
+def stages(first: str, second: str) -> Check:
+    """One of the six pairs of stages, of which nl.bypass does nothing and is not reversed."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        a, b = given.values.get(first), given.values.get(second)
+        if not isinstance(a, OperatorName) or not isinstance(b, OperatorName):
+            return
+        if (a.name, b.name) not in _STAGES:
+            yield given.problem("operator", f"nl.{a.name} before nl.{b.name}", second)
+        for operator, flag in ((a, "reverse0"), (b, "reverse1")):
+            if operator.name == "bypass" and given.values.get(flag) is True:
+                yield given.problem("argument", f"{flag} of nl.bypass", flag)
+
+    return check
+
+
+def probability_dtype(name: str, data: str) -> Check:
+    """Integer data takes a float32 probability, other data a float one."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        view, tile = given.view(name), given.view(data)
+        if view is None or tile is None:
+            return
+        if not view.dtype.is_float or (tile.dtype.is_integer and view.dtype is not DType.FLOAT32):
+            yield given.problem("dtype", f"{name} is {view.dtype} with {tile.dtype} data", name)
+
+    return check
+
+
+def state_size(name: str) -> Check:
+    """A generator's state: 6 words a partition on GpSimd, 24 on the Vector engine."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        view, engine = given.view(name), given.values.get("engine")
+        wanted = {"gpsimd": 6, "vector": 24}.get(engine.name if isinstance(engine, Member) else "")
+        if view is not None and wanted is not None and view.free_elements != wanted:
+            yield given.problem(
+                "size",
+                f"{name} has {view.free_elements} elements a partition, {wanted} needed",
+                name,
+                ("elements a partition", view.free_elements),
+            )
+
+    return check
+
+
+def hardware_descriptors(given: Given) -> Iterator[Problem]:
+    """Descriptors made by hardware exist from trn2 on and cast nothing (nki.isa.dma_copy, 0.3)."""
+    mode = given.values.get("dge_mode")
+    if not isinstance(mode, Member) or mode.name != "hwdge":
+        return
+    if given.target == "trn1":
+        yield given.problem("target", "dge_mode.hwdge does not exist on trn1", "dge_mode")
+    dst, src = given.view("dst"), given.view("src")
+    if dst is not None and src is not None and dst.dtype is not src.dtype:
+        yield given.problem(
+            "dtype", f"dge_mode.hwdge from {src.dtype} to {dst.dtype}", "dst", against=("src",)
+        )
+
+
+def exchanged_bytes(given: Given) -> Iterator[Problem]:
+    """GpSimd's DMA exchanges 256 elements a partition at most.
+
+    1024 bytes of 4-byte elements, 512 of 2-byte ones, 256 of 1-byte ones (nki.isa.sendrecv).
+    """
+    engine, view = given.values.get("dma_engine"), given.view("src")
+    if isinstance(engine, Member) and engine.name == "gpsimd_dma" and view is not None:
+        size, most = view.free_elements * view.dtype.bytes, 256 * view.dtype.bytes
+        if size > most:
+            yield given.problem(
+                "size", f"{size} bytes a partition, {most} at most", "src", ("bytes", size)
+            )
+
+
+def both_cores(name: str) -> Check:
+    """The two cores of a logical core."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        value = given.values.get(name)
+        if isinstance(value, tuple | list):
+            cores = tuple(bounds.integer(item) for item in value)
+            if None not in cores and cores != (0, 1):
+                yield given.problem("argument", f"{name} is {cores}, (0, 1) is needed", name)
+
+    return check
+
+
+def shuffle_mask(name: str) -> Check:
+    """32 numbers, each a partition of the group of 32, or 255."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        value = given.values.get(name)
+        if not isinstance(value, tuple | list):
+            return
+        if len(value) != 32:
+            yield given.problem("argument", f"{name} has {len(value)} numbers, 32 needed", name)
+        for item in value:
+            number = bounds.integer(item)
+            if number is not None and number != 255 and not 0 <= number < 32:
+                yield given.problem("argument", f"{name} has {number}", name, of=item)
+                return
+
+    return check
+
+
+def core_indices(name: str, count: str) -> Check:
+    """At most 4096 indices for 16 partitions, of which no more are valid than there are."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        view, valid = given.view(name), bounds.integer(given.values.get(count))
+        if view is None:
+            return
+        indices = 16 * view.free_elements
+        if indices > 4096:
+            yield given.problem(
+                "size", f"{indices} indices a core, 4096 at most", name, ("indices", indices)
+            )
+        if valid is not None and valid > indices:
+            yield given.problem("argument", f"{count} is {valid} of {indices} indices", count)
+
+    return check
+
+
+def snake(src: str, result: str, count: str) -> Check:
+    """`n` elements lie in 16 partitions, and no more are asked for than there are."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        view, kept, n = given.view(src), given.view(result), bounds.integer(given.values.get(count))
+        if n is None:
+            return
+        if view is not None and view.free_elements < -(-n // 16):
+            yield given.problem(
+                "size",
+                f"{src} has {view.free_elements} elements a partition, {-(-n // 16)} needed",
+                src,
+                ("elements a partition", view.free_elements),
+            )
+        if kept is not None and kept.free_elements > n:
+            yield given.problem("size", f"{kept.free_elements} of {n} elements", result)
+
+    return check
+
+
+def bounds_shape(dst: str, ids: str) -> Check:
+    """Two results for each segment id."""
+
+    def check(given: Given) -> Iterator[Problem]:
+        view, data = given.view(dst), given.view(ids)
+        if view is not None and data is not None and view.free_elements != 2 * data.free_elements:
+            yield given.problem(
+                "size-mismatch",
+                f"{dst} has {view.free_elements} elements a partition, "
+                f"{2 * data.free_elements} needed",
+                dst,
+                (dst, view.free_elements),
+                against=(ids,),
+            )
+
+    return check

@@ -19,7 +19,7 @@ from migrate.nki.indexing import outside
 from migrate.nki.indices import Condition, Masked
 from migrate.nki.mask_axes import Operands, along, placed, references
 from migrate.nki.symbols import Number, Origin, binary, constant, extremum
-from migrate.nki.values import Address, Mask, Member, Problem, View, describe
+from migrate.nki.values import Address, Indirect, Mask, Member, Problem, View, describe
 
 MASKED = frozenset(
     {
@@ -202,17 +202,33 @@ def _narrowed(value: object, axis: int, interval: Interval) -> object:
         return value
     start = interval.start
     shape = (*value.shape[:axis], interval.count, *value.shape[axis + 1 :])
+    indirect = value.indirect
+    if indirect:
+        indirect = tuple(_repositioned(part, axis, interval) for part in indirect)
     if not start.symbolic and start.value == 0:
-        return _resized(value, shape, value.offset, value.index)
+        return _resized(value, shape, value.offset, value.index, indirect)
     parts = {a: Address(ZERO, ((a, ONE),)) for a in range(len(shape))}
     parts[axis] = Address(start, ((axis, ONE),))
     offset = value.offset + int(start.value) * value.strides[axis]
     index = tuple(addresses.substituted(address, parts) for address in value.index)
-    return _resized(value, shape, offset, index)
+    return _resized(value, shape, offset, index, indirect)
+
+
+def _repositioned(part: Indirect, axis: int, interval: Interval) -> Indirect:
+    """The positions read from memory that are left of an axis cut to an interval."""
+    if axis not in part.axes:
+        return part
+    offsets = _narrowed(part.offsets, part.axes.index(axis), interval)
+    assert isinstance(offsets, View)
+    return replace(part, offsets=offsets)
 
 
 def _resized(
-    view: View, shape: tuple[Number, ...], offset: int, index: tuple[Address, ...]
+    view: View,
+    shape: tuple[Number, ...],
+    offset: int,
+    index: tuple[Address, ...],
+    indirect: tuple[Indirect, ...],
 ) -> View:
     # Written out: `replace` takes four times as long.
     return View(
@@ -224,7 +240,7 @@ def _resized(
         view.base,
         index,
         view.faults,
-        view.indirect,
+        indirect,
     )
 
 

@@ -7,6 +7,7 @@ whether one did and whether they were read since, which decides accumulation.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
@@ -57,6 +58,8 @@ class Elements:
 
     positions: Array
     inside: Array | None
+    limit: int = 0
+    """Where some do not exist: the size of the first dimension that is left."""
 
 
 class Contents(Generic[V]):
@@ -97,10 +100,20 @@ class Contents(Generic[V]):
         storage = self._live[buffer] = Storage(content, written)
         return storage
 
-    def elements(self, view: View, *, masked: bool = False) -> Elements:
+    def renew(self, buffer: Buffer) -> None:
+        """Nothing in the buffer is written, as when it had just been allocated."""
+        storage = self._live.get(buffer)
+        if storage is not None:
+            storage.written[...] = False
+            storage.accumulated = storage.consumed = None
+
+    def elements(
+        self, view: View, *, masked: bool = False, moved: Mapping[int, Array] | None = None
+    ) -> Elements:
         """Positions of a view's elements, in the view's shape.
 
-        A `masked` view may leave its base where the mask leaves elements out.  Raises
+        A `masked` view may leave its base where the mask leaves elements out; `moved` says how
+        far numbers in memory move the elements along dimensions of the base.  Raises
         `Exhausted` where they would not fit the budget.
         """
         size = 8 * view.elements
@@ -108,7 +121,7 @@ class Contents(Generic[V]):
         self.meter.give(size)
         leaves = any(fault.code == "out-of-bounds" for fault in view.faults)
         if masked or leaves or not view.strided:
-            return _checked(view)
+            return _checked(view, moved or {})
         key = (view.sizes, view.strides)
         pattern = self._patterns.get(key)
         if pattern is None:
@@ -127,18 +140,23 @@ def _pattern(sizes: tuple[int, ...], strides: tuple[int, ...]) -> Array:
     return positions
 
 
-def _checked(view: View) -> Elements:
+def _checked(view: View, moved: Mapping[int, Array]) -> Elements:
     """Positions of a view that leaves its base or has no strides, dimension by dimension."""
     sizes = view.sizes
     positions = np.zeros(sizes, np.int64)
     inside = np.ones(sizes, bool)
-    step = 1
-    for extent, address in zip(reversed(view.base), reversed(view.index), strict=True):
-        place = addresses.evaluated(address, sizes)
-        limit = int(extent.value)
-        inside &= (place >= 0) & (place < limit)
+    step, left = 1, 0
+    for dimension in range(len(view.base) - 1, -1, -1):
+        place = addresses.evaluated(view.index[dimension], sizes)
+        if dimension in moved:
+            place = place + moved[dimension]
+        limit = int(view.base[dimension].value)
+        here = (place >= 0) & (place < limit)
+        if not bool(here.all()):
+            inside &= here
+            left = limit
         positions = positions + place * step
         step *= limit
     if bool(inside.all()):
         return Elements(positions, None)
-    return Elements(np.where(inside, positions, 0), inside)
+    return Elements(np.where(inside, positions, 0), inside, left)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
-from migrate.nki import index_arithmetic, indices
+from migrate.nki import formatting, index_arithmetic, indices, sets
 from migrate.nki.errors import KernelFault, Unsupported
+from migrate.nki.objects import (
+    MISSING,
+    Bound,
+    Class,
+    Cursor,
+    Generator,
+    Instance,
+    Keyed,
+    Set,
+)
 from migrate.nki.symbols import (
     ArithmeticFault,
     Number,
@@ -18,9 +27,13 @@ from migrate.nki.symbols import (
 )
 from migrate.nki.values import (
     MAX_ITEMS,
+    Builtin,
+    Function,
+    Instructive,
     Iteration,
     Member,
     Memory,
+    Namespace,
     OperatorName,
     Range,
     Unknown,
@@ -55,6 +68,14 @@ def number(value: object, origin: Origin) -> Number:
         return constant(int(value), origin)
     if isinstance(value, Unknown):
         raise Unsupported(f"{value.text}: {value.reason}", origin)
+    if isinstance(value, Instance):
+        from migrate.nki import classes
+
+        plain = classes.plain(value)
+        if plain is value:
+            plain = classes.invoke(value, "__index__", (), origin)
+        if isinstance(plain, Number | bool):
+            return number(plain, origin)
     raise KernelFault("type", f"{describe(value)} where a number is needed", origin)
 
 
@@ -77,7 +98,13 @@ def arithmetic(sign: str, left: object, right: object, origin: Origin) -> object
         return index_arithmetic.arithmetic(sign, left, right, origin)
     if isinstance(left, View) or isinstance(right, View):
         raise Unsupported(_NOT_NUMERIC, origin)
+    if isinstance(left, Instance) or isinstance(right, Instance):
+        a, b = _plain(left), _plain(right)
+        if a is not left or b is not right:
+            return arithmetic(sign, a, b, origin)
     match sign, left, right:
+        case "|" | "&" | "-" | "^", Set(), Set():
+            return sets.combined(sign, left, right)
         case _, bool() | Number(), bool() | Number():
             return arithmetic(sign, number(left, origin), number(right, origin), origin)
         case "+", str(), str():
@@ -91,13 +118,25 @@ def arithmetic(sign: str, left: object, right: object, origin: Origin) -> object
         case "*", (bool() | Number()), (str() | tuple() | list()):
             return _repeated(right, integer(left, origin), origin)
         case "%", str(), _:
-            raise Unsupported("formatting with %", origin)
+            return formatting.percent(left, right, origin)
         case "|", dict(), dict():
             return {**left, **right}
     for side in (left, right):
         if isinstance(side, Unknown):
             raise Unsupported(f"{side.text}: {side.reason}", origin)
+        if isinstance(side, Instance) and side.cls.stranger is not None:
+            raise Unsupported(f"{sign} of an object of {side.cls.name}", origin)
     raise KernelFault("type", f"{describe(left)} {sign} {describe(right)}", origin)
+
+
+def _plain(value: object) -> object:
+    """The number or string that a member of an enum also is, the tuple that a named one is."""
+    if not isinstance(value, Instance):
+        return value
+    from migrate.nki import classes
+
+    found = classes.items(value)
+    return classes.plain(value) if found is None else found
 
 
 def _bounded(
@@ -156,14 +195,31 @@ def truth(value: object, origin: Origin) -> bool:
             return bool(value.value)
         case str() | tuple() | list() | dict():
             return bool(value)
-        case Range():
+        case Range() | Iteration():
             return int(value.trips.value) > 0
+        case Set():
+            return bool(value.entries)
+        case Instance():
+            return _object_truth(value, origin)
         case indices.Condition():
             raise KernelFault("type", "a mask over index tensors decides no branch", origin)
         case Unknown():
             raise Unsupported(f"{value.text}: {value.reason}", origin)
         case _:
             return True
+
+
+def _object_truth(value: Instance, origin: Origin) -> bool:
+    from migrate.nki import classes
+
+    plain = _plain(value)
+    if plain is not value:
+        return truth(plain, origin)
+    for name in ("__bool__", "__len__"):
+        found = classes.invoke(value, name, (), origin)
+        if isinstance(found, bool | Number):
+            return truth(found, origin)
+    return True
 
 
 class Room:
@@ -211,9 +267,39 @@ def equal(
             raise Unsupported(f"{left.text}: {left.reason}", origin)
         case _, Unknown():
             raise Unsupported(f"{right.text}: {right.reason}", origin)
-        case ((str() | DType() | Memory() | Member() | OperatorName() | None), _):
+        case ((str() | DType() | Memory() | Member() | OperatorName() | None), _) if not isinstance(
+            right, Instance
+        ):
             return left == right
+        case Set(), Set():
+            return left.entries.keys() == right.entries.keys()
+        case (Instance(), _) | (_, Instance()):
+            return _same_objects(left, right, origin, depth, room)
+        case Bound(), Bound():
+            return left.function is right.function and left.receiver is right.receiver
     return left is right
+
+
+def _same_objects(
+    left: object, right: object, origin: Origin, depth: int, room: Room | None
+) -> bool:
+    from migrate.nki import classes
+
+    if left is right:
+        return True
+    for value, other in ((left, right), (right, left)):
+        if isinstance(value, Instance):
+            found = classes.invoke(value, "__eq__", (other,), origin)
+            if found is not MISSING and found is not NotImplemented:
+                return truth(found, origin)
+    a, b = _plain(left), _plain(right)
+    if a is not left or b is not right:
+        return equal(a, b, origin, depth + 1, room)
+    if isinstance(left, Instance) and isinstance(right, Instance) and left.cls is right.cls:
+        mine, theirs = classes.compared(left), classes.compared(right)
+        if mine is not None and theirs is not None:
+            return equal(mine, theirs, origin, depth + 1, room)
+    return False
 
 
 def compare(sign: str, left: object, right: object, origin: Origin) -> bool:
@@ -231,12 +317,17 @@ def compare(sign: str, left: object, right: object, origin: Origin) -> bool:
             return same == (sign == "is")
         case "in" | "not in":
             return contains(right, left, origin) == (sign == "in")
+    left, right = _plain(left), _plain(right)
     if isinstance(left, str) and isinstance(right, str):
         ordered = (left > right) - (left < right)
     elif isinstance(left, tuple | list) and type(left) is type(right):
         ordered = _lexical(left, right, origin)
     elif isinstance(left, View) or isinstance(right, View):
         raise Unsupported("comparing tensors", origin)
+    elif isinstance(left, Set) and isinstance(right, Set):
+        return sets.included(sign, left, right)
+    elif isinstance(left, Instance) or isinstance(right, Instance):
+        return _ordered_objects(sign, left, right, origin)
     else:
         a, b = number(left, origin).value, number(right, origin).value
         if a != a or b != b:
@@ -251,6 +342,17 @@ def compare(sign: str, left: object, right: object, origin: Origin) -> bool:
             return ordered > 0
         case _:
             return ordered >= 0
+
+
+def _ordered_objects(sign: str, left: object, right: object, origin: Origin) -> bool:
+    """Dataclass instances with `order=True` compare field by field."""
+    from migrate.nki import classes
+
+    if isinstance(left, Instance) and isinstance(right, Instance) and left.cls is right.cls:
+        mine, theirs = classes.compared(left), classes.compared(right)
+        if left.cls.ordered and mine is not None and theirs is not None:
+            return compare(sign, mine, theirs, origin)
+    raise KernelFault("type", f"{describe(left)} {sign} {describe(right)}", origin)
 
 
 def _lexical(left: Iterable[object], right: object, origin: Origin) -> int:
@@ -269,6 +371,14 @@ def contains(container: object, item: object, origin: Origin) -> bool:
             return any(equal(item, other, origin) for other in container)
         case dict():
             return key_of(item, origin) in container
+        case Set():
+            return key_of(item, origin) in container.entries
+        case Class() if container.kind == "enum":
+            return any(equal(item, member, origin) for member in container.members.values())
+        case Instance() | Iteration() | Cursor():
+            found = _contained(container, item, origin)
+            if found is not None:
+                return found
         case Range():
             wanted = number(item, origin).value
             if isinstance(wanted, float):
@@ -281,7 +391,21 @@ def contains(container: object, item: object, origin: Origin) -> bool:
             return wanted in range(int(first), int(first) + step * trips, step)
         case Unknown():
             raise Unsupported(f"{container.text}: {container.reason}", origin)
+        case Namespace():
+            raise Unsupported(f"in {describe(container)}", origin)
     raise KernelFault("type", f"in {describe(container)}", origin)
+
+
+def _contained(container: object, item: object, origin: Origin) -> bool | None:
+    from migrate.nki import classes
+
+    if isinstance(container, Instance):
+        found = classes.invoke(container, "__contains__", (item,), origin)
+        if found is not MISSING:
+            return truth(found, origin)
+        if classes.items(container) is None and classes.special(container, "__iter__") is None:
+            return None
+    return any(equal(item, other, origin) for other in items_of(container, origin))
 
 
 def key_of(value: object, origin: Origin, depth: int = 0, room: Room | None = None) -> object:
@@ -295,15 +419,42 @@ def key_of(value: object, origin: Origin, depth: int = 0, room: Room | None = No
             room = room if room is not None else Room()
             room.enter(depth, "a key of", origin)
             return tuple(key_of(item, origin, depth + 1, room) for item in value)
+        case Class() | Function() | Builtin() | Instructive() | Range():
+            return value
+        case Instance():
+            room = room if room is not None else Room()
+            room.enter(depth, "a key of", origin)
+            return _object_key(value, origin, depth, room)
+        case Set(frozen=True):
+            return Keyed(frozenset(value.entries), value)
         case Unknown():
             raise Unsupported(f"{value.text}: {value.reason}", origin)
     raise Unsupported(f"{describe(value)} as a dictionary key", origin)
+
+
+def _object_key(value: Instance, origin: Origin, depth: int, room: Room) -> object:
+    """As a key, an object is itself unless its class says what makes it equal to others."""
+    from migrate.nki import classes
+
+    plain = _plain(value)
+    if plain is not value:
+        return Keyed(key_of(plain, origin, depth + 1, room), value)
+    if classes.special(value, "__eq__") or classes.special(value, "__hash__"):
+        raise Unsupported("a key with __eq__ or __hash__", origin)
+    fields = classes.compared(value)
+    if fields is None:
+        return value
+    if not value.cls.frozen:
+        raise KernelFault("type", f"an object of {value.cls.name} as a dictionary key", origin)
+    return Keyed((value.cls, key_of(fields, origin, depth + 1, room)), value)
 
 
 def from_key(key: object, origin: Origin) -> object:
     """The value that a plain key stands for."""
     if isinstance(key, bool) or key is None:
         return key
+    if isinstance(key, Keyed):
+        return key.value
     if isinstance(key, int | float):
         return constant(key, origin)
     if isinstance(key, tuple):
@@ -330,12 +481,41 @@ def iteration(value: object, origin: Origin) -> Iteration:
             text = value
             count = constant(len(text), origin)
             return Iteration("items", count, lambda k: text[int(k.value)], False)
+        case Set():
+            return iteration(tuple(value.entries.values()), origin)
+        case Class() | Instance() | Generator() | Cursor():
+            return iteration(_through(value, origin), origin)
         case Unknown():
             raise Unsupported(f"{value.text}: {value.reason}", origin)
         case View():
             raise Unsupported("a loop over a tensor", origin)
         case indices.IndexTensor() | indices.IndexGrid():
             return iteration(indices.elements(value, origin), origin)
+    raise KernelFault("type", f"a loop over {describe(value)}", origin)
+
+
+def _through(value: object, origin: Origin) -> object:
+    """What a loop over an object runs over."""
+    from migrate.nki import classes, generators
+
+    match value:
+        case Generator() | Cursor():
+            return tuple(generators.remaining(value, origin))
+        case Class() if value.kind == "enum":
+            return tuple(value.members.values())
+        case Instance():
+            found = classes.items(value)
+            if found is not None:
+                return found
+            made = classes.invoke(value, "__iter__", (), origin)
+            if made is value:
+                return generators.stepped(value, origin)
+            if made is not MISSING:
+                return made
+            if value.cls.stranger is not None:
+                raise Unsupported(f"a loop over an object of {value.cls.name}", origin)
+            if classes.special(value, "__getitem__") is not None:
+                return generators.indexed(value, origin)
     raise KernelFault("type", f"a loop over {describe(value)}", origin)
 
 
@@ -355,7 +535,8 @@ def text_of(value: object, depth: int = 0, seen: list[None] | None = None) -> st
     seen = seen if seen is not None else []
     match value:
         case str():
-            return value if depth == 0 or len(value) <= MAX_TEXT else f"{value[:MAX_TEXT]}..."
+            cut = value if depth == 0 or len(value) <= MAX_TEXT else f"{value[:MAX_TEXT]}..."
+            return cut if depth == 0 else repr(cut)
         case None | bool():
             return str(value)
         case Number():
@@ -368,23 +549,22 @@ def text_of(value: object, depth: int = 0, seen: list[None] | None = None) -> st
             if isinstance(value, list):
                 return f"[{body}]"
             return f"({body},)" if len(value) == 1 else f"({body})"
+        case Instance():
+            from migrate.nki import classes
+
+            return classes.shown(value, depth, False)
+        case dict() if depth < MAX_NESTING and len(seen) < MAX_SHOWN:
+            seen.append(None)
+            return formatting.entries(value, depth, seen)
+        case Set() if depth < MAX_NESTING and len(seen) < MAX_SHOWN:
+            seen.append(None)
+            shown = (text_of(item, depth + 1, seen) for item in list(value.entries.values())[:64])
+            return f"{{{', '.join(shown)}}}" if value.entries else "set()"
+        case Memory():
+            return value.value
+        case Member():
+            return f"{value.enum}.{value.name}"
+        case Class():
+            return f"<class '{value.name}'>"
         case _:
             return f"<{describe(value)}>"
-
-
-def formatted(value: object, conversion: int, spec: str, origin: Origin) -> str:
-    """One replacement field of an f-string."""
-    if any(len(digits) > 3 for digits in re.findall(r"\d+", spec)):
-        raise Unsupported("a format specification with a width over 999", origin)
-    if conversion == -1 and isinstance(value, Number) and spec:
-        try:
-            return format(value.value, spec)
-        except (ValueError, OverflowError) as error:
-            raise KernelFault("value", str(error), origin) from None
-    text = text_of(value)
-    if conversion in (ord("r"), ord("a")) and isinstance(value, str):
-        text = repr(value)
-    try:
-        return format(text, spec)
-    except ValueError as error:
-        raise KernelFault("value", str(error), origin) from None

@@ -1,8 +1,8 @@
 """The operators of `nki.language`: what each means, where it may be used, how exact it is.
 
 One line an operator.  `operator` is the name in `numerics.operators`, the only place that
-says what it computes; `None` where there is no such meaning yet (instructions with it
-are then not understood, never guessed).
+says what it computes; `None` where it is composed of others (`formulas`), or stands for no
+function at all.
 
 Sources: the operator and activation tables of the NKI API reference
 (nki/api/nki.api.shared.rst) for engines, uses and valid input ranges.  AWS publishes no
@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 from migrate.numerics.domain import OperatorError, ulps
 
 Use: TypeAlias = Literal["binary", "scalar", "unary", "activation", "reduce"]
-Engine: TypeAlias = Literal["tensor", "vector", "scalar", "gpsimd", "dma"]
+Engine: TypeAlias = Literal["tensor", "vector", "scalar", "gpsimd", "dma", "sequencer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,8 @@ class NkiOperator:
     table_error: OperatorError | None = None
     magnitude: tuple[float, float] | None = None
     targets: tuple[str, ...] = ("trn1", "trn2", "trn3")
+    unary_targets: tuple[str, ...] = ("trn1", "trn2", "trn3")
+    """Where the `unary` use exists."""
 
 
 def _table(
@@ -99,8 +101,8 @@ _ENTRIES = (
     # functions of one operand
     NkiOperator("copy", "copy", _TABLE, _S),
     NkiOperator("abs", "abs", _UNARY, _VS),
-    NkiOperator("square", "square", _TABLE, _S),
-    NkiOperator("relu", "relu", _TABLE, _S),
+    NkiOperator("square", "square", _UNARY, _VS, unary_targets=("trn3",)),
+    NkiOperator("relu", "relu", _UNARY, _VS, unary_targets=("trn3",)),
     NkiOperator("sign", "sign", _TABLE, _S),
     NkiOperator("exp", "exp", _TABLE, _S, table_error=_table(4e-6, 0.0)),
     NkiOperator("log", "log", _TABLE, _S, table_error=_table(valid=(2.0**-64, 2.0**64))),
@@ -126,18 +128,22 @@ _ENTRIES = (
     NkiOperator("softplus", "softplus", _TABLE, _S, table_error=_table()),
     NkiOperator("mish", "mish", _TABLE, _S, table_error=_table()),
     NkiOperator("erf", "erf", _TABLE, _S, table_error=_table()),
-    NkiOperator("gelu_dx", None, _TABLE, _S),
-    NkiOperator("gelu_apprx_sigmoid_dx", None, _TABLE, _S),
-    NkiOperator("silu_dx", None, _TABLE, _S),
-    NkiOperator("erf_dx", None, _TABLE, _S),
+    NkiOperator("gelu_dx", None, _TABLE, _S, table_error=_table()),
+    NkiOperator("gelu_apprx_sigmoid_dx", None, _TABLE, _S, table_error=_table()),
+    NkiOperator("silu_dx", None, _TABLE, _S, table_error=_table()),
+    NkiOperator("erf_dx", None, _TABLE, _S, table_error=_table()),
     NkiOperator("prelu", None, _TABLE, _S),
     NkiOperator("bypass", None, _NOWHERE, ()),
+    NkiOperator("average", None, _NOWHERE, _G),
 )  # fmt: skip
 
 OPERATORS: dict[str, NkiOperator] = {entry.name: entry for entry in _ENTRIES}
 
 COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 """Operators that the selecting instructions take."""
+
+PARTITION_REDUCTIONS = ("add", "average", "maximum", "bitwise_or", "bitwise_and")
+"""Operators of `nki.isa.tensor_partition_reduce`."""
 
 # NumPy's spellings, which NKI 0.1 took and code still carries.
 NUMPY_NAMES: dict[str, str] = {

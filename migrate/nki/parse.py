@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from migrate.nki.project import Project
 from migrate.python_text import span_of, syntax_tree
 from migrate.source import Source, SourceError, Span
 
@@ -37,12 +38,16 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Module:
-    """A parsed file.  `generation` is `None` where no NKI namespace is imported."""
+    """A parsed file.  `generation` is `None` where no NKI namespace is imported.
+
+    `project` are the files around it; without one, what it imports is unknown.
+    """
 
     source: Source
     tree: ast.Module
     kernels: tuple[Kernel, ...]
     generation: Generation | None
+    project: Project | None = None
 
     def kernel(self, name: str) -> Kernel:
         """Raises `SourceError` where there is no kernel of that name."""
@@ -53,15 +58,15 @@ class Module:
         raise SourceError(f"has no kernel {name!r} (kernels: {known})", file=self.source.name)
 
 
-def parse(source: Source) -> Module:
-    """Parse a file and find its kernels.
+def parse(source: Source, project: Project | None = None) -> Module:
+    """Parse a file and find its kernels; with a `project`, what it imports can be read.
 
     Raises `SourceError`, with the place, for text that is not Python or is nested or
     long beyond what a kernel can be.
     """
     tree = syntax_tree(source)
     generation = _generation(tree)
-    return Module(source, tree, tuple(_kernels(tree, source)), generation)
+    return Module(source, tree, tuple(_kernels(tree, source)), generation, project)
 
 
 def _generation(tree: ast.Module) -> Generation | None:
@@ -84,7 +89,7 @@ def _kernels(tree: ast.Module, source: Source) -> Iterator[Kernel]:
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     wrapped = _wrapped_names(tree)
     decorated = [
-        node for node in functions if any(map(_is_jit, node.decorator_list)) or node.name in wrapped
+        node for node in functions if any(map(is_jit, node.decorator_list)) or node.name in wrapped
     ]
     if decorated:
         chosen, marked = decorated, True
@@ -100,11 +105,11 @@ def _kernels(tree: ast.Module, source: Source) -> Iterator[Kernel]:
         yield Kernel(node.name, node, span_of(source, node), parameters, marked)
 
 
-def _is_jit(decorator: ast.expr) -> bool:
+def is_jit(decorator: ast.expr) -> bool:
     """`nki.jit`, `jit`, `nki.jit(...)`, and the legacy decorators."""
     match decorator:
         case ast.Call(func=func):
-            return _is_jit(func)
+            return is_jit(func)
         case ast.Attribute(value=ast.Name(id="nki"), attr=name):
             return name in _JIT
         case ast.Attribute(attr=name):
@@ -120,7 +125,7 @@ def _wrapped_names(tree: ast.Module) -> set[str]:
     found: set[str] = set()
     for node in tree.body:
         match node:
-            case ast.Assign(value=ast.Call(func=func, args=[ast.Name(id=name), *_])) if _is_jit(
+            case ast.Assign(value=ast.Call(func=func, args=[ast.Name(id=name), *_])) if is_jit(
                 func
             ):
                 found.add(name)

@@ -9,7 +9,7 @@ from migrate.nki import addresses
 from migrate.nki.addresses import ONE, ZERO, times
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.symbols import Number, Origin, binary
-from migrate.nki.values import Address, View
+from migrate.nki.values import Address, Indirect, View
 from migrate.nki.views import block_axes, product, renamed_axes
 
 
@@ -37,7 +37,27 @@ def reshape(view: View, shape: Sequence[Number], origin: Origin) -> View:
         terms_of[axis] = pieces
     parts = {axis: Address(ZERO, tuple(pieces)) for axis, pieces in terms_of.items()}
     index = tuple(_split(address, terms_of, parts) for address in merged.index)
-    return replace(view, shape=tuple(wanted), strides=tuple(strides), base=merged.base, index=index)
+    return replace(
+        view,
+        shape=tuple(wanted),
+        strides=tuple(strides),
+        base=merged.base,
+        index=index,
+        indirect=tuple(_positioned(part, groups, wanted) for part in merged.indirect),
+    )
+
+
+def _positioned(
+    part: Indirect, groups: Sequence[Sequence[int]], wanted: Sequence[Number]
+) -> Indirect:
+    """Positions read from memory over the axes that each of the view's is split into."""
+    axes: list[int | None] = []
+    for axis in part.axes:
+        wide = [new for new in groups[axis] if wanted[new].value != 1] if axis is not None else []
+        if len(wide) > 1:
+            raise Unsupported("a reshape of an axis along which positions are read from memory")
+        axes.append(wide[0] if wide else None)
+    return replace(part, axes=tuple(axes))
 
 
 def _split(
@@ -82,12 +102,18 @@ def _completed(view: View, shape: Sequence[Number], origin: Origin) -> list[Numb
         count = product(view.shape)
         if known.value == 0 or int(count.value) % int(known.value):
             raise KernelFault(
-                "value", f"{count.value} elements do not divide by {known.value}", origin
+                "value",
+                f"{count.value} elements do not divide by {known.value}",
+                origin,
+                ((binary("%", count, known), "==", ZERO),) if known.value else (),
             )
         wanted[unknown[0]] = binary("//", count, known, origin)
     elif known.value != view.elements:
         raise KernelFault(
-            "value", f"cannot reshape {view.elements} elements into {known.value}", origin
+            "value",
+            f"cannot reshape {view.elements} elements into {known.value}",
+            origin,
+            ((product(view.shape), "==", known),),
         )
     return wanted
 
@@ -126,7 +152,9 @@ def _joined(view: View, outer: int, origin: Origin) -> View:
     """Axes `outer` and `outer + 1` as one."""
     inner = outer + 1
     count, inner_count = view.sizes[outer], view.sizes[inner]
-    if not view.strided and count != 1 and inner_count != 1:
+    fixed = any(part.axes.count(axis) for part in view.indirect for axis in (outer, inner))
+    fixed = fixed or any(address.digits for address in view.index)
+    if fixed and count != 1 and inner_count != 1:
         raise Unsupported("a reshape that joins axes of a view without strides", origin)
     stride, inner_stride = view.strides[outer], view.strides[inner]
     shape = (
@@ -172,6 +200,14 @@ def _joined(view: View, outer: int, origin: Origin) -> View:
     joined = Address(times(high.start, extent), ((outer, ONE),))
     index = (*view.index[:first], joined, *view.index[second + 1 :])
     base = (*view.base[:first], times(view.base[first], extent), *view.base[second + 1 :])
+    parts = tuple(
+        replace(
+            part,
+            dimension=part.dimension - (part.dimension >= second),
+            step=times(part.step, extent) if part.dimension == first else part.step,
+        )
+        for part in view.indirect
+    )
     return renamed_axes(
-        replace(view, shape=shape, strides=strides, index=index, base=base), renamed
+        replace(view, shape=shape, strides=strides, index=index, base=base, indirect=parts), renamed
     )

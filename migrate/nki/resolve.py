@@ -128,7 +128,10 @@ def _view(view: View, source: Iterator[Number]) -> View:
     shape = tuple(next(source) for _ in view.shape)
     base = tuple(next(source) for _ in view.base)
     index = tuple(addresses.rebuilt(address, source) for address in view.index)
-    return replace(view, shape=shape, base=base, index=index)
+    # The tiles themselves are operands of their own: what is here are those of the first
+    # instance.
+    indirect = tuple(replace(part, step=next(source)) for part in view.indirect)
+    return replace(view, shape=shape, base=base, index=index, indirect=indirect)
 
 
 def _attribute(value: object, source: Iterator[Number]) -> object:

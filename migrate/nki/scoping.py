@@ -6,10 +6,11 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from migrate.nki import indexing, indices, views
+from migrate.nki import classes, indexing, indices, indirect, views
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame, ModuleScope
-from migrate.nki.operations import integer, iteration, key_of
+from migrate.nki.objects import MISSING, Class, Cursor, Deferred, Instance
+from migrate.nki.operations import integer, iteration, key_of, text_of
 from migrate.nki.symbols import Number, Origin, axis, constant
 from migrate.nki.values import (
     Function,
@@ -47,7 +48,11 @@ def lookup(frame: Frame, name: str, origin: Origin) -> object:
         here = here.outer
     if name in here.names:
         return _known(here.names[name], origin)
-    from migrate.nki.builtins import BUILTINS
+    for module in here.stars:
+        found = _starred(module, name, origin)
+        if found is not None:
+            return found
+    from migrate.nki.object_builtins import BUILTINS
 
     builtin = BUILTINS.get(name)
     if builtin is None:
@@ -57,7 +62,21 @@ def lookup(frame: Frame, name: str, origin: Origin) -> object:
     return builtin
 
 
+def _starred(module: object, name: str, origin: Origin) -> object:
+    """A name that `from module import *` may have bound."""
+    if isinstance(module, Namespace) and not name.startswith("_"):
+        from migrate.nki.library import resolve
+
+        found = resolve(module.path, name)
+        return None if isinstance(found, Unknown) else found
+    if isinstance(module, Unknown) and name not in _PYTHON_NAMES:
+        raise Unsupported(f"{name} may come from {module.text}: {module.reason}", origin)
+    return None
+
+
 def _known(value: object, origin: Origin) -> object:
+    if isinstance(value, Deferred):
+        value = value.get()
     if isinstance(value, Unknown):
         raise Unsupported(f"{value.text} is not understood: {value.reason}", origin)
     return value
@@ -69,10 +88,12 @@ def store(frame: Frame, name: str, value: object) -> None:
     if code is not None and name in code.nonlocal_names:
         outer: Frame | ModuleScope = frame.outer
         while isinstance(outer, Frame):
-            if name in outer.names:
+            if name in outer.names and name not in code.global_names:
                 outer.names[name] = value
                 return
             outer = outer.outer
+        outer.names[name] = value
+        return
     frame.names[name] = value
 
 
@@ -85,6 +106,8 @@ def subscript(value: object, key: object, origin: Origin) -> object:
             raise Unsupported("indexing what a mask is on already", origin)
         case View():
             keys = key if isinstance(key, tuple) else (key,)
+            if indirect.is_dynamic(keys):
+                return indirect.subscript(value, keys, origin)
             if indexing.is_indexed(keys):
                 return indexing.subscript(value, keys, origin)
             return views.subscript(value, keys, origin)
@@ -106,7 +129,7 @@ def subscript(value: object, key: object, origin: Origin) -> object:
         case dict():
             plain = key_of(key, origin)
             if plain not in value:
-                raise KernelFault("index", f"no key {plain!r} in a dictionary", origin)
+                raise KernelFault("key", f"no key {text_of(key, 1)} in a dictionary", origin)
             return value[plain]
         case Range() if isinstance(key, Number):
             position = int(integer(key, origin).value)
@@ -116,9 +139,34 @@ def subscript(value: object, key: object, origin: Origin) -> object:
             return value.element(key if position >= 0 else constant(position + trips, origin))
         case Function():
             raise Unsupported("launching a kernel on a grid", origin)
+        case Instance() | Class() | Cursor() | Iteration():
+            return _of_object(value, key, origin)
         case Namespace() | Number() | bool() | None:
             raise KernelFault("type", f"indexing {describe(value)}", origin)
     raise Unsupported(f"indexing {describe(value)}", origin)
+
+
+def _of_object(value: object, key: object, origin: Origin) -> object:
+    """`value[key]` of an object, of an enum by name, of a generic type."""
+    match value:
+        case Instance():
+            found = classes.items(value)
+            if found is not None:
+                return subscript(found, key, origin)
+            result = classes.invoke(value, "__getitem__", (key,), origin)
+            if result is not MISSING:
+                return result
+            if value.cls.stranger is not None:
+                raise Unsupported(f"indexing an object of {value.cls.name}", origin)
+        case Class() if value.kind == "enum":
+            if isinstance(key, str) and key in value.members:
+                return value.members[key]
+            raise KernelFault("key", f"{describe(key)} is no member of {value.name}", origin)
+        case Class():
+            return value
+        case _:
+            raise Unsupported("indexing an iterator", origin)
+    raise KernelFault("type", f"indexing {describe(value)}", origin)
 
 
 def _python_slice(key: Slice) -> slice:
@@ -136,6 +184,8 @@ def looped(value: object, frame: Frame, origin: Origin, variable: str) -> Iterat
     over = iteration(value, origin)
     loop = run.loop(origin, frame.stack, variable, over.iterator, over.counted)
     outer = run.loops
+    if over.trips.value <= 0 and run.on_idle_loop is not None:
+        run.on_idle_loop(over.trips)
     for position in range(int(over.trips.value)):
         run.step()
         run.loops = (*outer, LoopValue(loop, position, over.trips))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from migrate.nki.accumulators import reduced
 from migrate.nki.errors import Unsupported
 from migrate.nki.frames import Instruction
 from migrate.nki.operators import COMPARISONS, NkiOperator
@@ -14,12 +15,11 @@ from migrate.nki.semantics import (
     column,
     flat_free,
     meaning,
-    operator_of,
     required_operator,
     required_view,
 )
 from migrate.nki.symbols import Number
-from migrate.nki.values import Member, View
+from migrate.nki.values import View
 
 V = TypeVar("V")
 
@@ -95,7 +95,7 @@ def range_select(m: Machine[V], i: Instruction) -> None:
     other = i.attribute("on_false_value")
     filler = other if isinstance(other, Number) else FP32_MIN
     chosen = m.select(inside, value, m.number(filler, F32))
-    _select_reduced(m, i, chosen, dst)
+    reduced(m, i, chosen, dst)
 
 
 def select_reduce(m: Machine[V], i: Instruction) -> None:
@@ -105,22 +105,7 @@ def select_reduce(m: Machine[V], i: Instruction) -> None:
     value = m.convert(m.read(required_view(i, "on_true"), dst.shape), F32)
     other = column(m, i, "on_false", dst, F32)
     pair = (other, value) if i.attribute("reverse_pred") is True else (value, other)
-    _select_reduced(m, i, m.select(predicate, *pair), dst)
-
-
-def _select_reduced(m: Machine[V], i: Instruction, value: V, dst: View) -> None:
-    command = i.attribute("reduce_cmd")
-    result = i.view("reduce_res")
-    if result is not None and isinstance(command, Member) and command.name != "idle":
-        if command.name != "reset_reduce":
-            raise Unsupported("chaining the accumulation registers")
-        operator = operator_of(i, "reduce_op")
-        if operator is None or operator.name != "maximum":
-            raise Unsupported(f"{i.opcode} reducing by something other than nl.maximum")
-        value = m.keep(value, dst)
-        axes = tuple(range(1, len(dst.shape)))
-        m.write(result, m.reshape(m.reduce("maximum", value, axes, F32), result.shape))
-    m.write(dst, value)
+    reduced(m, i, m.select(predicate, *pair), dst)
 
 
 def tensor_copy_predicated(m: Machine[V], i: Instruction) -> None:

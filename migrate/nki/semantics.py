@@ -16,7 +16,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from migrate.nki.errors import Unsupported
+from migrate.nki.formulas import composed
 from migrate.nki.operators import OPERATORS, NkiOperator
+from migrate.nki.parts import Part
 from migrate.nki.symbols import Number
 from migrate.nki.values import Member, Memory, OperatorName, View
 from migrate.numerics.domain import OperatorError
@@ -101,8 +103,38 @@ class Machine(Protocol[V]):
         """offset + sum of step * index, an int32."""
         ...
 
-    def keep(self, value: V, like: View) -> V:
-        """A value of `like`'s shape that is used more than once."""
+    def keep(self, value: V, shape: Sequence[Number]) -> V:
+        """A value of that shape that is used more than once."""
+        ...
+
+    def rearrange(self, value: V, shape: Sequence[Number], where: Rearrangement) -> V:
+        """Elements of a value in another order, some left out or repeated.
+
+        `where(place, sizes)` is the place in the value, whose sizes are given, of the element
+        at a place of the result; it adds, multiplies, divides (floor) and takes remainders.
+        """
+        ...
+
+    def gather(self, view: View, indices: V, shape: tuple[Number, Number]) -> V:
+        """Of each row of a view, its free axes counted as one, the elements at `indices`.
+
+        `indices` are integers of that shape, one row for each row of the view.
+        """
+        ...
+
+    def largest(self, value: V, shape: tuple[Number, Number], count: Number) -> tuple[V, V]:
+        """The `count` largest fp32 numbers of each row, largest first, and where they stand.
+
+        Of equal numbers the first comes first; positions are int32.
+        """
+        ...
+
+    def part(self, view: View, parts: Sequence[Part]) -> View:
+        """A part of an operand, which can be read and written as the operand can."""
+        ...
+
+    def random(self, distribution: str, shape: Sequence[Number], dtype: DType) -> V:
+        """Numbers that the generator of an engine makes."""
         ...
 
     def write(self, view: View, value: V) -> None:
@@ -119,6 +151,9 @@ class Machine(Protocol[V]):
 
 
 Semantics: TypeAlias = Callable[["Machine[Any]", "Instruction"], None]
+
+Rearrangement: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+"""From a place in the result and the sizes of the value to a place in the value."""
 
 F32 = DType.FLOAT32
 _EXACT_INTEGERS = frozenset({DType.INT32, DType.UINT32})
@@ -179,6 +214,17 @@ def copy(m: Machine[V], i: Instruction) -> None:
     m.write(dst, value)
 
 
+def register_move(m: Machine[V], i: Instruction) -> None:
+    """An integer into a register, or between a register and memory."""
+    dst, src = required_view(i, "dst"), i.operand("src")
+    if isinstance(src, View):
+        m.write(dst, m.read(src, dst.shape))
+    elif isinstance(src, Number):
+        m.write(dst, m.number(src, dst.dtype))
+    else:
+        raise Unsupported(f"{i.opcode} without an integer")
+
+
 def memset(m: Machine[V], i: Instruction) -> None:
     dst = required_view(i, "dst")
     value = i.operand("value")
@@ -226,29 +272,6 @@ def tensor_scalar(m: Machine[V], i: Instruction) -> None:
     m.write(dst, value)
 
 
-def activation(m: Machine[V], i: Instruction) -> None:
-    """`op(data * scale + bias)`, with an optional sum over the free axes."""
-    dst = required_view(i, "dst")
-    value = _activated(m, i, dst)
-    command = i.attribute("reduce_cmd")
-    reduces = isinstance(command, Member) and command.name != "idle"
-    if reduces:
-        if not (isinstance(command, Member) and command.name == "reset_reduce"):
-            raise Unsupported("chaining the accumulation registers of activation")
-        value = m.keep(value, dst)
-        _reduce_free(m, i, value, dst)
-    elif i.view("reduce_res") is not None:
-        raise Unsupported("activation with reduce_res but an idle reduce_cmd")
-    m.write(dst, value)
-
-
-def activation_reduce(m: Machine[V], i: Instruction) -> None:
-    dst = required_view(i, "dst")
-    value = m.keep(_activated(m, i, dst), dst)
-    _reduce_free(m, i, value, dst)
-    m.write(dst, value)
-
-
 def reciprocal(m: Machine[V], i: Instruction) -> None:
     dst = required_view(i, "dst")
     value = m.convert(m.read(required_view(i, "data"), dst.shape), F32)
@@ -289,21 +312,34 @@ def dma_transpose(m: Machine[V], i: Instruction) -> None:
 
 
 def nc_matmul(m: Machine[V], i: Instruction) -> None:
-    """`stationary.T @ moving`, accumulated in PSUM."""
+    """`stationary.T @ moving`, accumulated in PSUM.
+
+    Which part of the array does it (`tile_position`, `tile_size`) does not change the product.
+    With `double_row` the second axis, of 2, is contracted together with the partitions.
+    """
     dst = required_view(i, "dst")
     stationary, moving = required_view(i, "stationary"), required_view(i, "moving")
-    for flag in ("tile_position", "tile_size"):
-        if i.attribute(flag):
-            raise Unsupported(f"nc_matmul with {flag}")
     performance = i.attribute("perf_mode")
-    if isinstance(performance, Member) and performance.name != "none":
-        raise Unsupported(f"nc_matmul with perf_mode {performance.name}")
+    mode = performance.name if isinstance(performance, Member) else "none"
+    if mode not in ("none", "double_row"):
+        raise Unsupported(f"nc_matmul with perf_mode {mode}")
     accumulate = i.attribute("accumulate")
-    product = m.contract(m.read(stationary), m.read(moving))
+    if mode == "double_row":
+        product = m.contract(_rows_doubled(m, stationary), _rows_doubled(m, moving))
+    else:
+        product = m.contract(m.read(stationary), m.read(moving))
     if i.attribute("is_transpose") is True:
         accumulate = False
-    mode = accumulate if isinstance(accumulate, bool) else None
-    m.accumulate(dst, m.reshape(product, dst.shape), mode)
+    adds = accumulate if isinstance(accumulate, bool) else None
+    m.accumulate(dst, m.reshape(product, dst.shape), adds)
+
+
+def _rows_doubled(m: Machine[V], view: View) -> V:
+    if len(view.shape) < 3 or view.sizes[1] != 2:
+        raise Unsupported("double_row without a second axis of 2")
+    from migrate.nki.views import product
+
+    return m.read(view, (product(view.shape[:2]), product(view.shape[2:])))
 
 
 def nc_transpose(m: Machine[V], i: Instruction) -> None:
@@ -339,6 +375,8 @@ def required_operator(i: Instruction, name: str) -> NkiOperator:
 
 
 def arithmetic(m: Machine[V], operator: NkiOperator, args: tuple[V, ...]) -> V:
+    if operator.operator is None:
+        return composed(m, operator, args)
     return m.apply(meaning(operator, len(args)), args, F32, operator.error, f"nl.{operator.name}")
 
 
@@ -363,32 +401,6 @@ def column(m: Machine[V], i: Instruction, name: str, dst: View, dtype: DType) ->
     raise Unsupported(f"{i.opcode} without {name}")
 
 
-def _activated(m: Machine[V], i: Instruction, dst: View) -> V:
-    operator = required_operator(i, "op")
-    if "activation" not in operator.uses:
-        raise Unsupported(f"activation with nl.{operator.name}")
-    value = m.convert(m.read(required_view(i, "data"), dst.shape), F32)
-    scale, bias = i.operand("scale"), i.operand("bias")
-    if isinstance(scale, View) or (isinstance(scale, Number) and scale.value != 1.0):
-        value = m.apply("multiply", (value, column(m, i, "scale", dst, F32)), F32)
-    if bias is not None:
-        value = m.apply("add", (value, column(m, i, "bias", dst, F32)), F32)
-    if operator.name == "copy":
-        return value
-    return m.apply(meaning(operator, 1), (value,), F32, operator.table_error, f"nl.{operator.name}")
-
-
-def _reduce_free(m: Machine[V], i: Instruction, value: V, dst: View) -> None:
-    operator = operator_of(i, "reduce_op")
-    result = i.view("reduce_res")
-    if operator is None or operator.name != "add":
-        raise Unsupported("activation reducing by something other than nl.add")
-    if result is None:
-        raise Unsupported("a reduction kept in the accumulation registers")
-    total = m.reduce("add", value, tuple(range(1, len(dst.shape))), F32)
-    m.write(result, m.reshape(total, result.shape))
-
-
 def _axes(value: object, rank: int) -> tuple[int, ...]:
     given = value if isinstance(value, tuple | list) else (value,)
     axes: list[int] = []
@@ -397,3 +409,64 @@ def _axes(value: object, rank: int) -> tuple[int, ...]:
             raise Unsupported("a reduction whose axes are not integers")
         axes.append(int(item.value) % rank if rank else 0)
     return tuple(sorted(axes))
+
+
+def dma_compute(m: Machine[V], i: Instruction) -> None:
+    """The sum of tensors, element by element, in fp32."""
+    dst = required_view(i, "dst")
+    operator = operator_of(i, "reduce_op")
+    if operator is None or operator.name != "add":
+        raise Unsupported("dma_compute with something other than nl.add")
+    for scale in _items(i.attribute("scales")):
+        if not isinstance(scale, Number) or scale.value != 1:
+            raise Unsupported("dma_compute with scales that are not 1.0")
+    total: V | None = None
+    for name, operand in i.operands:
+        if name.startswith("srcs.") and isinstance(operand, View):
+            value = m.convert(m.read(operand, dst.shape), F32)
+            total = value if total is None else m.apply("add", (total, value), F32)
+    if total is None:
+        raise Unsupported("dma_compute without a tensor")
+    m.write(dst, total)
+
+
+def _items(value: object) -> Sequence[object]:
+    return value if isinstance(value, tuple | list) else ()
+
+
+def dropout(m: Machine[V], i: Instruction) -> None:
+    """Zeros with probability `prob`; nothing is rescaled."""
+    dst = required_view(i, "dst")
+    value = m.read(required_view(i, "data"), dst.shape)
+    probability = i.operand("prob")
+    zero = m.number(0.0, dst.dtype)
+    if isinstance(probability, Number) and probability.value <= 0:
+        m.write(dst, value)
+        return
+    if isinstance(probability, Number) and probability.value >= 1:
+        m.write(dst, zero)
+        return
+    drawn = m.random("uniform", dst.shape, F32)
+    dropped = m.apply("less", (drawn, column(m, i, "prob", dst, F32)), F32)
+    m.write(dst, m.select(dropped, zero, value))
+
+
+def random_bits(m: Machine[V], i: Instruction) -> None:
+    """Random bits, the low ones of 32; or the state of a generator."""
+    dst = required_view(i, "dst")
+    kind = "state" if i.opcode == "rand_get_state" else "bits"
+    m.write(dst, m.random(kind, dst.shape, dst.dtype))
+
+
+def random_uniform(m: Machine[V], i: Instruction) -> None:
+    """Uniform numbers from `min` to `max`."""
+    dst = required_view(i, "dst")
+    low, high = (column(m, i, name, dst, F32) for name in ("min", "max"))
+    width = m.apply("subtract", (high, low), F32)
+    drawn = m.random("uniform", dst.shape, F32)
+    m.write(dst, m.apply("add", (m.apply("multiply", (drawn, width), F32), low), F32))
+
+
+def seed(m: Machine[V], i: Instruction) -> None:
+    """Sets the state of a generator, which no tensor holds."""
+    m.read(required_view(i, "src_seeds"))

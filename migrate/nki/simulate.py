@@ -14,15 +14,20 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from migrate.budget import Exhausted, Meter
-from migrate.nki import addresses
+from migrate.nki import addresses, collecting
+from migrate.nki.device_loops import DeviceLoop
 from migrate.nki.errors import Unsupported
-from migrate.nki.frames import Instruction
+from migrate.nki.frames import Instruction, LoopStep
 from migrate.nki.instructions import INSTRUCTIONS
 from migrate.nki.memory import Contents, Elements, Storage
 from migrate.nki.parse import Module
+from migrate.nki.parts import Part, part_of
+from migrate.nki.reinterpret import cells, put, taken
+from migrate.nki.replay import Replay
+from migrate.nki.semantics import Rearrangement
 from migrate.nki.specialize import Specialization, specialize
 from migrate.nki.symbols import Number, size
-from migrate.nki.values import Buffer, TensorSpec, View
+from migrate.nki.values import Buffer, Indirect, Member, TensorSpec, View
 from migrate.numerics.casts import Rule
 from migrate.numerics.domain import Domain, OperatorError, Order
 from migrate.numerics.dtypes import DType
@@ -117,8 +122,10 @@ def simulate(
         meter=meter,
         on_instruction=runner.execute,
         on_allocation=runner.allocated,
+        on_loop=runner.looped,
         target=target,
         grid=grid,
+        accumulators=True,
     )
     return runner.finish(found)
 
@@ -147,6 +154,20 @@ class _Runner(Generic[V]):
         self._span: Span | None = None
         self._active: Array | None = None
         """Which elements of the instruction's destination its mask leaves, if it has one."""
+        self._skips = False
+        """Whether elements whose position in memory is out of bounds are left as they are."""
+        self._kept: Array | None = None
+        """Which of the elements that the instruction reads are inside, where it skips others."""
+        self._index: dict[int, Array] = {}
+        """What was read from memory as positions of the view worked on, by dimension."""
+        self.replay = Replay(
+            self._execute,
+            self.contents.renew,
+            self._integer,
+            self._put_integer,
+            lambda: self.failed,
+            meter,
+        )
 
     # What the specialiser calls
 
@@ -155,10 +176,17 @@ class _Runner(Generic[V]):
             array = self.arrays[buffer.name]
             content = self.domain.from_array(array.reshape(-1), buffer.dtype)
             self.contents.fill(buffer, content)
+        else:
+            self.replay.keeps(buffer)
 
     def execute(self, instruction: Instruction) -> None:
-        if self.failed:
-            return
+        if not self.failed and not self.replay.keeps(instruction):
+            self._execute(instruction)
+
+    def looped(self, loop: DeviceLoop, step: LoopStep) -> None:
+        self.replay.step(loop, step)
+
+    def _execute(self, instruction: Instruction) -> None:
         self._span = instruction.span
         spec = INSTRUCTIONS.get(instruction.opcode)
         if spec is None or spec.semantics is None:
@@ -167,6 +195,10 @@ class _Runner(Generic[V]):
         try:
             with np.errstate(all="ignore"):
                 self._active = self._mask(instruction)
+                mode = instruction.attribute("oob_mode")
+                self._skips = isinstance(mode, Member) and mode.name == "skip"
+                self._kept = None
+                self._opcode = instruction.opcode
                 spec.semantics(self, instruction)
         except Unsupported as gap:
             self._fail(gap.reason)
@@ -200,7 +232,40 @@ class _Runner(Generic[V]):
         return rows.reshape(view.sizes)
 
     def _elements(self, view: View) -> Elements:
-        return self.contents.elements(view, masked=self._active is not None)
+        masked = self._active is not None
+        if not view.indirect:
+            return self.contents.elements(view, masked=masked)
+        self._index = {}
+        moved: dict[int, Array] = {}
+        for part in view.indirect:
+            found = self._positions_in(view, part)
+            self._index[part.dimension] = found
+            step = found * int(part.step.value)
+            moved[part.dimension] = moved.get(part.dimension, 0) + step
+        return self.contents.elements(view, masked=masked, moved=moved)
+
+    def _positions_in(self, view: View, part: Indirect) -> Array:
+        """Integers read from memory, along the axes of the view that they belong to."""
+        # A mask leaves elements of the view out, of the tile of positions none.
+        active, self._active = self._active, None
+        numbers = np.asarray(self.domain.to_array(self.read(part.offsets))).astype(np.int64)
+        self._active = active
+        order = [own for own, axis in enumerate(part.axes) if axis is not None]
+        kept = numbers.reshape([numbers.shape[own] for own in order])
+        along = [axis for axis in part.axes if axis is not None]
+        kept = kept.transpose(np.argsort(along, kind="stable"))
+        shape = [1] * len(view.shape)
+        for axis, extent in zip(sorted(along), kept.shape, strict=True):
+            shape[axis] = extent
+        return kept.reshape(shape)
+
+    def _integer(self, view: View) -> int:
+        """What a register holds."""
+        return int(np.asarray(self.domain.to_array(self.read(view))).reshape(-1)[0])
+
+    def _put_integer(self, view: View, value: int) -> None:
+        self._active = self._kept = None
+        self._store(view, self.domain.constant(value, view.dtype, (1,)))
 
     def _fail(self, reason: str) -> None:
         self.failed = True
@@ -219,8 +284,8 @@ class _Runner(Generic[V]):
         try:
             for view in found.returned:
                 outputs.append(self._output(view))
-                places = self.contents.elements(view)
-                marks = self.contents.of(view.buffer).written[places.positions]
+                places = self._elements(view)
+                marks = self._marks(view, self.contents.of(view.buffer), places)
                 written.append(np.asarray(marks, np.bool_).reshape(view.sizes))
             after = {name: self.domain.copy(self.read(view)) for name, view in found.parameters}
         except Exhausted as stop:
@@ -232,8 +297,8 @@ class _Runner(Generic[V]):
 
     def _output(self, view: View) -> V:
         storage = self.contents.of(view.buffer)
-        places = self.contents.elements(view)
-        missing = int(np.count_nonzero(~storage.written[places.positions]))
+        places = self._elements(view)
+        missing = int(np.count_nonzero(~self._marks(view, storage, places)))
         if missing:
             self._report(
                 "unwritten-output",
@@ -242,9 +307,22 @@ class _Runner(Generic[V]):
                 view.buffer.site.span,
                 missing,
             )
-        return self.domain.copy(
-            self.domain.reshape(self.domain.take(storage.content, places.positions), view.sizes)
-        )
+        return self.domain.copy(self.domain.reshape(self._taken(view, storage, places), view.sizes))
+
+    def _taken(self, view: View, storage: Storage[V], places: Elements) -> V:
+        stored = view.buffer.dtype
+        return taken(self.domain, storage.content, places.positions, stored, view.dtype)
+
+    def _cells(self, view: View, positions: Array) -> Array:
+        found: Array = cells(positions, view.buffer.dtype, view.dtype)
+        return found
+
+    def _marks(self, view: View, storage: Storage[V], places: Elements) -> Array:
+        """Which elements of a view have a value."""
+        marks: Array = storage.written[self._cells(view, places.positions)]
+        if marks.ndim == places.positions.ndim:
+            return marks
+        return np.asarray(marks.all(axis=-1))
 
     # Machine
 
@@ -253,10 +331,11 @@ class _Runner(Generic[V]):
         storage = self.contents.of(view.buffer)
         places = self._elements(view)
         self._check_read(view, storage, places)
-        value = self.domain.take(storage.content, places.positions)
+        value = self._taken(view, storage, places)
         if storage.consumed is not None:
-            storage.consumed[places.positions] = True
+            storage.consumed[self._cells(view, places.positions)] = True
         if places.inside is not None:
+            self._skip(view, places.inside)
             filler = float("nan") if view.dtype.is_float else 4
             garbage = self.domain.constant(filler, view.dtype, view.sizes)
             value = self.domain.select(places.inside, value, garbage)
@@ -264,8 +343,17 @@ class _Runner(Generic[V]):
             return value
         return self.reshape(value, shape)
 
+    def _skip(self, view: View, inside: Array) -> None:
+        """Note which elements are left out, where the instruction skips what is outside."""
+        if not self._skips or not view.indirect:
+            return
+        if self._opcode not in {"dma_copy", "dma_compute"}:
+            raise Unsupported(f"{self._opcode} that skips what is out of bounds")
+        kept = inside.reshape(-1)
+        self._kept = kept if self._kept is None else self._kept & kept
+
     def _check_read(self, view: View, storage: Storage[V], places: Elements) -> None:
-        written = storage.written[places.positions]
+        written = self._marks(view, storage, places)
         chosen = self._chosen(view)
         if places.inside is not None:
             self._check_inside(view, places.inside, chosen, "read")
@@ -284,7 +372,7 @@ class _Runner(Generic[V]):
     def _check_inside(self, view: View, inside: Array, chosen: Array | None, done: str) -> None:
         missed = ~inside if chosen is None else ~inside & chosen
         outside = int(np.count_nonzero(missed))
-        if outside:
+        if outside and not (self._skips and view.indirect):
             self._report(
                 "out-of-bounds",
                 f"{outside} elements outside {view.buffer.name} are {done}",
@@ -390,8 +478,43 @@ class _Runner(Generic[V]):
             total = total + line.reshape([-1 if k == axis else 1 for k in range(len(sizes))])
         return total
 
-    def keep(self, value: V, like: View) -> V:
+    def keep(self, value: V, shape: Sequence[Number]) -> V:
         return value
+
+    def rearrange(self, value: V, shape: Sequence[Number], where: Rearrangement) -> V:
+        sizes = tuple(int(n.value) for n in shape)
+        count = math.prod(sizes)
+        self.meter.step((1 + count // 1024) * self.domain.effort)
+        self.meter.take(16 * count)
+        self.meter.give(16 * count)
+        return collecting.rearranged(self.domain, value, sizes, where)
+
+    def gather(self, view: View, indices: V, shape: tuple[Number, Number]) -> V:
+        rows, count = (int(n.value) for n in shape)
+        self.meter.step((1 + rows * count // 1024) * self.domain.effort)
+        storage = self.contents.of(view.buffer)
+        chosen = np.asarray(self.domain.to_array(indices)).reshape(rows, count).astype(np.int64)
+        places = collecting.picked(self._elements(view), rows, chosen)
+        self._check_read(view, storage, places)
+        value = self.domain.take(storage.content, places.positions)
+        if places.inside is not None:
+            filler = float("nan") if view.dtype.is_float else 4
+            garbage = self.domain.constant(filler, view.dtype, (rows, count))
+            value = self.domain.select(places.inside, value, garbage)
+        return value
+
+    def largest(self, value: V, shape: tuple[Number, Number], count: Number) -> tuple[V, V]:
+        elements = math.prod(int(n.value) for n in shape)
+        self.meter.step((1 + elements // 256) * self.domain.effort)
+        self.meter.take(32 * elements)
+        self.meter.give(32 * elements)
+        return collecting.largest(self.domain, value, int(count.value))
+
+    def part(self, view: View, parts: Sequence[Part]) -> View:
+        return part_of(view, parts)
+
+    def random(self, distribution: str, shape: Sequence[Number], dtype: DType) -> V:
+        raise Unsupported("random numbers, whose generator is not documented")
 
     def write(self, view: View, value: V) -> None:
         self._store(view, self.convert(value, view.dtype))
@@ -404,12 +527,22 @@ class _Runner(Generic[V]):
         kept, chosen = places.inside, self._chosen(view)
         if kept is not None:
             self._check_inside(view, kept, chosen, "written")
-        if chosen is not None:
-            kept = chosen if kept is None else kept & chosen
-        self.domain.put(storage.content, places.positions, value, kept)
+        for left in (chosen, None if self._kept is None else self._kept.reshape(view.sizes)):
+            if left is not None:
+                kept = left if kept is None else kept & left
+        put(
+            self.domain,
+            storage.content,
+            places.positions,
+            value,
+            view.buffer.dtype,
+            view.dtype,
+            kept,
+        )
         positions = places.positions
         if kept is not None:
             positions = positions[kept]
+        positions = self._cells(view, positions)
         storage.written[positions] = True
         if storage.consumed is not None:
             storage.consumed[positions] = False
@@ -419,6 +552,8 @@ class _Runner(Generic[V]):
         places = self._elements(view)
         if places.inside is not None:
             raise Unsupported("a matmul into a tile that is partly outside its tensor")
+        if view.dtype is not view.buffer.dtype:
+            raise Unsupported("a matmul into a tile of another dtype than its tensor's")
         # Outside PSUM the instruction's problems say so; the sum is what it would be there.
         if storage.accumulated is None or storage.consumed is None:
             storage.follow()

@@ -8,21 +8,32 @@ to a callback as they come; nothing keeps them all.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import count, product
 from math import prod
+from typing import TypeAlias
 
 from migrate.budget import Exhausted, Meter
 from migrate.nki import imports, views
 from migrate.nki.calls import bind
+from migrate.nki.device_loops import DeviceLoop
 from migrate.nki.errors import KernelFault, Unsupported
-from migrate.nki.frames import Assertion, Event, Frame, Instruction, ModuleScope, Run
+from migrate.nki.frames import (
+    Assertion,
+    Event,
+    Frame,
+    Instruction,
+    LoopStep,
+    ModuleScope,
+    Run,
+)
+from migrate.nki.modules import Modules, interpret, module_names
+from migrate.nki.objects import Instance
 from migrate.nki.operations import MAX_NESTING
-from migrate.nki.parse import Kernel, Module
+from migrate.nki.parse import Kernel, Module, is_jit
 from migrate.nki.statements import Compiler
 from migrate.nki.symbols import Number, Origin, constant
-from migrate.nki.syntax import bound_names, own_statements
 from migrate.nki.values import (
     Buffer,
     Function,
@@ -33,15 +44,18 @@ from migrate.nki.values import (
     Unknown,
     View,
 )
-from migrate.python_text import span_of
 from migrate.source import SourceError, Span
+
+Structure: TypeAlias = "int | tuple[Structure, ...] | list[Structure] | dict[str, Structure] | None"
+"""A return value: the number of a tensor, or containers of such."""
 
 
 @dataclass(frozen=True, slots=True)
 class Specialization:
     """What specialising a kernel found.
 
-    `returned` are the tensors of the return value in order, `parameters` the tensor arguments
+    `returned` are the tensors of the return value in order, `structure` that value with their
+    numbers in place of them, `parameters` the tensor arguments
     by name, `problems` those of instructions and allocations,
     `functions` the functions of the file that were inlined.
     `complete` is false where something was not understood or the run ended early:
@@ -59,6 +73,7 @@ class Specialization:
     functions: tuple[ast.FunctionDef, ...]
     untaken: tuple[Span, ...]
     complete: bool
+    structure: Structure = None
 
 
 def specialize(
@@ -69,8 +84,12 @@ def specialize(
     meter: Meter | None = None,
     on_instruction: Callable[[Instruction], None] | None = None,
     on_allocation: Callable[[Buffer], None] | None = None,
+    on_comparison: Callable[[str, object, object], None] | None = None,
+    on_idle_loop: Callable[[Number], None] | None = None,
+    on_loop: Callable[[DeviceLoop, LoopStep], None] | None = None,
     target: str = "trn2",
     grid: tuple[int, ...] = (),
+    accumulators: bool = False,
 ) -> Specialization:
     """Specialise one kernel of a module.
 
@@ -78,22 +97,30 @@ def specialize(
     `None`, dtypes, tuples, lists and dictionaries of those).  Parameters with a default
     may be left out.  A `grid` of several programs (`nl.program_id`) is a loop around the
     kernel: its programs are specialised one after the other, with the tensor arguments and
-    what they allocate in `nl.shared_hbm` in common.  Raises `SourceError` for an unknown
-    kernel or arguments that do not fit it; everything found in the kernel itself is in
+    what they allocate in `nl.shared_hbm` in common.  With `accumulators`, instructions have the
+    accumulation registers that they use as an operand (`lanes`).  Raises `SourceError` for an
+    unknown kernel or arguments that do not fit it; everything found in the kernel itself is in
     the result.
     """
     kernel = module.kernel(kernel_name)
-    scope = ModuleScope({"__name__": "kernel"})
+    scope = ModuleScope(module_names("kernel"))
     run = Run(
         source=module.source,
         meter=meter if meter is not None else Meter(doing=f"specialising {kernel_name}"),
         on_instruction=on_instruction if on_instruction is not None else lambda _: None,
         on_allocation=on_allocation,
+        on_comparison=on_comparison,
+        on_idle_loop=on_idle_loop,
+        on_loop=on_loop,
         target=target,
         scope=scope,
         grid=grid,
+        accumulators={} if accumulators else None,
     )
-    compiler = Compiler(module.source)
+    project = module.project
+    compiler = Compiler(module.source, project.file if project is not None else None)
+    if project is not None:
+        run.modules = Modules(project, run)
     parameters: list[tuple[str, View]] = []
     result: object = None
     finished = False
@@ -107,13 +134,15 @@ def specialize(
         result = _programs(kernel, args, tensors, run, compiler)
         finished = True
     except Unsupported as gap:
-        run.event("unsupported", gap.reason, gap.origin.span if gap.origin else kernel.span)
+        place = gap.origin.span if gap.origin else kernel.span
+        run.event("unsupported", gap.reason, gap.span or place)
     except KernelFault as fault:
         failed_assertion = fault.kind == "assert"
         run.event(
             "assert" if failed_assertion else "error",
             fault.message,
-            fault.origin.span if fault.origin else kernel.span,
+            fault.span or (fault.origin.span if fault.origin else kernel.span),
+            fault.wanted,
         )
     except (Exhausted, RecursionError) as stop:
         reason = str(stop) if isinstance(stop, Exhausted) else "the kernel is nested too deeply"
@@ -134,6 +163,7 @@ def specialize(
         tuple(run.functions),
         _untaken(run),
         finished and not failed,
+        _structure(result, count()),
     )
 
 
@@ -150,19 +180,10 @@ def _untaken(run: Run) -> tuple[Span, ...]:
 
 def _load_module(module: Module, compiler: Compiler, run: Run) -> None:
     """Bind the module's names.  What fails here fails only where it is used."""
-    frame = Frame(run, None, run.scope, None, 0)
-    frame.names = run.scope.names
-    for node in module.tree.body:
-        run.step()
-        if isinstance(node, ast.Expr | ast.For | ast.While | ast.With):
-            continue  # done for its effect, which is no kernel's business
-        try:
-            compiler.statement(node)(frame)
-        except (Unsupported, KernelFault) as gap:
-            reason = gap.reason if isinstance(gap, Unsupported) else gap.message
-            for inner in own_statements([node]):
-                for name in bound_names(inner):
-                    frame.names[name] = Unknown(name, reason, span_of(module.source, node))
+    if module.generation is None:
+        # A text that is put into a file with imports; the names are everyone's.
+        run.scope.names.update((name, imports.module(path)) for name, path in imports.CONVENTIONAL)
+    interpret(module.tree, compiler, module.source, run.scope, run)
 
 
 def _tensors(
@@ -231,9 +252,9 @@ def _programs(
     )
     names = ("program",) if len(run.grid) == 1 else (f"program_{k}" for k in range(len(run.grid)))
     loops = [run.axis_loop(name, "grid", header.span) for name in names]
-    trips = [constant(count) for count in run.grid]
+    trips = [constant(programs) for programs in run.grid]
     results: list[object] = []
-    for place in product(*(range(count) for count in run.grid)):
+    for place in product(*(range(programs) for programs in run.grid)):
         run.step()
         run.programs = run.loops = tuple(map(LoopValue, loops, place, trips))
         run.shared_used = 0
@@ -263,15 +284,33 @@ def _call(
     run: Run,
     compiler: Compiler,
 ) -> object:
-    function = run.scope.names.get(kernel.name)
-    if not isinstance(function, Function) or function.node is not kernel.node:
-        raise Unsupported(f"the name {kernel.name} is bound to something else at the end")
+    function = _kernel_function(kernel, run)
     values = {name: tensors.get(name, value) for name, value in args.items()}
     values = {name: lifted(value) for name, value in values.items()}
     origin = Origin(run.source, kernel.node, kernel.span)
     frame = Frame(run, function.code, function.scope, None, function.code.depth)
     bind(function, (), values, frame, origin)
-    return function.code.body(frame)
+    outer, run.frame = run.frame, frame
+    try:
+        return function.code.body(frame)
+    finally:
+        run.frame = outer
+
+
+def _kernel_function(kernel: Kernel, run: Run) -> Function:
+    """The function of a kernel; decorators outside `nki.jit` are not its business."""
+    bound = run.scope.names.get(kernel.name)
+    if isinstance(bound, Function) and bound.node is kernel.node:
+        return bound
+    plain = run.functions_of.get(kernel.node)
+    decorators = kernel.node.decorator_list
+    alone = not decorators or is_jit(decorators[-1]) or not any(map(is_jit, decorators))
+    ours = isinstance(bound, Unknown) or (isinstance(bound, Function) and bool(decorators))
+    if isinstance(plain, Function) and alone and ours and decorators:
+        return plain
+    if isinstance(bound, Unknown):
+        raise Unsupported(f"{kernel.name}: {bound.reason}")
+    raise Unsupported(f"the name {kernel.name} is bound to something else at the end")
 
 
 def _collect(value: object, found: list[View], depth: int = 0) -> bool:
@@ -288,5 +327,24 @@ def _collect(value: object, found: list[View], depth: int = 0) -> bool:
             return all(kinds)
         case dict():
             return _collect(tuple(value.values()), found, depth)
+        case Instance() if value.cls.kind == "tuple":
+            return _collect(tuple(value.names.values()), found, depth)
         case _:
             return False
+
+
+def _structure(value: object, numbers: Iterator[int], depth: int = 0) -> Structure:
+    """A return value with numbers in place of its tensors, counted as `_collect` finds them."""
+    match value:
+        case View():
+            return next(numbers)
+        case tuple() if depth < MAX_NESTING:
+            return tuple(_structure(item, numbers, depth + 1) for item in value)
+        case list() if depth < MAX_NESTING:
+            return [_structure(item, numbers, depth + 1) for item in value]
+        case dict() if depth < MAX_NESTING:
+            return {str(key): _structure(item, numbers, depth + 1) for key, item in value.items()}
+        case Instance() if value.cls.kind == "tuple":
+            return tuple(_structure(item, numbers, depth + 1) for item in value.names.values())
+        case _:
+            return None

@@ -8,49 +8,49 @@ opaque instruction.  An error that the compiler would report does end it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from migrate.budget import Exhausted
-from migrate.nki import imports
+from migrate.nki import (
+    definitions,
+    deleting,
+    device_loops,
+    forgetting,
+    generators,
+    managing,
+    modules,
+    patterns,
+    trying,
+)
+from migrate.nki.calls import call
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.expressions import Expressions, sign_of
-from migrate.nki.frames import Assertion, Code, Frame
+from migrate.nki.flow import BREAK, CONTINUE, Execute, Flow, Returned
+from migrate.nki.frames import Assertion, Code, Evaluate, Frame
+from migrate.nki.objects import Class, Cursor, Generator, Instance, Set
 from migrate.nki.operations import arithmetic, text_of, truth
+from migrate.nki.parse import is_jit
+from migrate.nki.registers import DeviceRange, Register, settled
 from migrate.nki.scoping import lookup, looped, name_of, store
 from migrate.nki.symbols import Number, Origin, placed
-from migrate.nki.syntax import as_load, bound_names, depth_of, own_statements, views_in
+from migrate.nki.syntax import as_load, bound_names, depth_of, own_statements, views_in, yields
 from migrate.nki.values import MAX_ITEMS, Function, LoopValue, Unknown, View
 from migrate.source import Source
+
+if TYPE_CHECKING:
+    from migrate.nki.expressions import Assign
 
 GIVING_UP = 40
 """Steps that reporting an opaque statement is worth."""
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """A `return` on its way out of the statements around it."""
-
-    value: object
-
-
-class _Signal:
-    __slots__ = ()
-
-
-BREAK = _Signal()
-CONTINUE = _Signal()
-
-Flow: TypeAlias = Returned | _Signal | None
-Execute: TypeAlias = Callable[[Frame], Flow]
-
-
 class Compiler(Expressions):
-    """Compiles statements and functions of one source file."""
+    """Compiles statements and functions of one source file, which lies at `file` if anywhere."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, file: Path | None = None) -> None:
         super().__init__(source)
+        self.file = file
         self._codes: dict[int, Code] = {}
 
     def function_code(self, node: ast.FunctionDef | ast.Lambda) -> Code:
@@ -74,11 +74,14 @@ class Compiler(Expressions):
         if isinstance(node, ast.Lambda):
             value = self.expression(node.body)
             return Code("lambda", arguments, value, frozenset(parameters), frozenset(), 8)
-        bound, outer = set(parameters), set[str]()
+        bound, outer, above = set(parameters), set[str](), set[str]()
         for inner in own_statements(node.body):
             match inner:
-                case ast.Nonlocal(names=names) | ast.Global(names=names):
+                case ast.Nonlocal(names=names):
                     outer.update(names)
+                case ast.Global(names=names):
+                    outer.update(names)
+                    above.update(names)
                 case _:
                     bound.update(bound_names(inner))
         body = self.block(node.body)
@@ -94,6 +97,8 @@ class Compiler(Expressions):
             frozenset(bound - outer),
             frozenset(outer),
             depth_of(node),
+            frozenset(above),
+            yields(node.body),
         )
 
     def block(self, body: list[ast.stmt]) -> Execute:
@@ -113,11 +118,15 @@ class Compiler(Expressions):
                     raise
                 except Unsupported as gap:
                     run.loops = loops
+                    if gap.span is None and gap.origin is not None:
+                        gap.span = run.reached(gap.origin.span, frame.stack)
                     self._give_up(node, gap, frame)
                     continue
                 except KernelFault as fault:
                     if fault.origin is None:
                         fault.origin = self.origin(node)
+                    if fault.span is None:
+                        fault.span = run.reached(fault.origin.span, frame.stack)
                     raise
                 if flow is not None:
                     return flow
@@ -127,21 +136,19 @@ class Compiler(Expressions):
 
     def _give_up(self, node: ast.stmt, gap: Unsupported, frame: Frame) -> None:
         """Report a statement as opaque and forget what it may have changed."""
-        if isinstance(node, ast.Return) or any(
-            isinstance(inner, ast.Return) for inner in own_statements([node])
-        ):
+        run = frame.run
+        leaves = any(isinstance(inner, ast.Return) for inner in own_statements([node]))
+        if leaves or not run.open or yields([node]):
             # What the function returns is unknown: the caller's statement is opaque too.
             raise gap
-        run = frame.run
         run.step(GIVING_UP)
-        where = gap.origin or self.origin(node)
-        span = run.reached(where.span, frame.stack)
+        span = gap.span or run.reached((gap.origin or self.origin(node)).span, frame.stack)
         run.event("unsupported", gap.reason, span)
         run.opaque_statements.add(self.origin(node).span)
         touched: list[View] = []
         for inner in ast.walk(node):
             if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
-                self._forget(inner, frame, touched)
+                self.forget(inner, frame, touched)
         if run.open:
             run.emit(
                 "opaque",
@@ -154,14 +161,17 @@ class Compiler(Expressions):
             for name in bound_names(inner):
                 store(frame, name, Unknown(name, gap.reason, span))
 
-    def _forget(self, node: ast.Name, frame: Frame, touched: list[View]) -> None:
+    def forget(self, node: ast.Name, frame: Frame, touched: list[View]) -> None:
+        """What a statement that was not understood may have changed through a name."""
         try:
             value = lookup(frame, node.id, self.origin(node))
         except (Unsupported, KernelFault):
             return
-        if isinstance(value, View | list | tuple | dict):
+        if isinstance(value, View | list | tuple | dict | Instance):
             views_in(value, touched)
-        if isinstance(value, list | dict):
+        if isinstance(value, Instance):
+            forgetting.forget(value)
+        if isinstance(value, list | dict | Set | Cursor | Generator):
             # The statement may have changed it half way.
             store(frame, node.id, Unknown(node.id, "a statement not understood used it", None))
 
@@ -197,16 +207,18 @@ class Compiler(Expressions):
                 return lambda _: CONTINUE
             case ast.Import() | ast.ImportFrom():
                 return self._import(node)
-            case ast.Nonlocal():
+            case ast.Nonlocal() | ast.Global():
                 return lambda _: None
             case ast.With():
                 return self._with(node)
-            case ast.Try(body=body):
-                return self._try(node, body)
-            case ast.Delete(targets=targets) if all(isinstance(t, ast.Name) for t in targets):
-                return self._delete([t.id for t in targets if isinstance(t, ast.Name)])
-            case ast.ClassDef(name=name):
-                return self._unknown(name, "classes are not interpreted")
+            case ast.Try():
+                return trying.compiled(self, node)
+            case ast.Match():
+                return patterns.compiled(self, node)
+            case ast.Delete(targets=targets):
+                return self._delete(targets)
+            case ast.ClassDef():
+                return self._class(node)
             case _:
                 return self._fail(node, f"{type(node).__name__} statements")
 
@@ -217,13 +229,6 @@ class Compiler(Expressions):
             raise Unsupported(what, origin)
 
         return fail
-
-    def _unknown(self, name: str, reason: str) -> Execute:
-        def bind(frame: Frame) -> Flow:
-            store(frame, name, Unknown(name, reason, None))
-            return None
-
-        return bind
 
     def _discarded(self, value: ast.expr) -> Execute:
         compute = self.expression(value)
@@ -298,7 +303,19 @@ class Compiler(Expressions):
         def execute(frame: Frame) -> Flow:
             run = frame.run
             outer = run.loops
-            for value in looped(over(frame), frame, header, variable):
+            values = over(frame)
+            if isinstance(values, DeviceRange):
+
+                def turn(position: object) -> Flow:
+                    bind(frame, position)
+                    return body(frame)
+
+                device_loops.run_range(values, frame, header, variable, turn)
+                return after(frame)
+            if isinstance(values, Generator) and values.rest is None:
+                flow = self._driven(values, bind, body, frame, header)
+                return after(frame) if flow is None else None if flow is BREAK else flow
+            for value in looped(values, frame, header, variable):
                 bind(frame, value)
                 flow = body(frame)
                 if flow is BREAK:
@@ -312,18 +329,55 @@ class Compiler(Expressions):
 
         return execute
 
+    def _driven(
+        self, values: Generator, bind: Assign, body: Execute, frame: Frame, origin: Origin
+    ) -> Flow:
+        """A loop over a generator: the body stands in the place of every `yield`."""
+        run = frame.run
+        left: list[Flow] = []
+        several = values.code.yields > 1
+        stack = frame.stack
+
+        def turn(value: object, place: Origin) -> None:
+            run.step()
+            if several:
+                # Each `yield` has instructions of its own.
+                frame.stack = run.stack(stack, place, values.code.name)
+            try:
+                bind(frame, value)
+                flow = body(frame)
+            finally:
+                frame.stack = stack
+            if flow is BREAK or isinstance(flow, Returned):
+                left.append(flow)
+                raise generators.Stop
+
+        try:
+            generators.drive(values, turn, origin)
+        except generators.Stop:
+            if not left:
+                raise
+        return left[0] if left else None
+
     def _while(self, node: ast.While) -> Execute:
         test = self.expression(node.test)
         body = self.block(node.body)
         after = self.block(node.orelse)
-        origin = self.origin(node.test)
+        origin, whole = self.origin(node.test), self.origin(node)
 
         def execute(frame: Frame) -> Flow:
             run = frame.run
             outer = run.loops
             loop = run.loop(origin, frame.stack, "while", "while", False)
             iteration = 0
-            while truth(test(frame), origin):
+            while True:
+                found = settled(run, test(frame))
+                if isinstance(found, Register):
+                    run.loops = outer
+                    device_loops.run_while(found, frame, whole, lambda: body(frame))
+                    break
+                if not truth(found, origin):
+                    break
                 run.step()
                 run.loops = (*outer, LoopValue(loop, iteration, None))
                 flow = body(frame)
@@ -346,7 +400,8 @@ class Compiler(Expressions):
 
         def execute(frame: Frame) -> Flow:
             held = truth(test(frame), origin)
-            frame.run.decided(node, origin, held)
+            if frame.run.open:
+                frame.run.decided(node, origin, held)
             return (then if held else otherwise)(frame)
 
         return execute
@@ -359,15 +414,68 @@ class Compiler(Expressions):
             if value is not None
         ]
 
+        decorators = self._decorators(node)
+
         def execute(frame: Frame) -> Flow:
             function = Function(
                 self.function_code(node),
-                frame,
+                frame.enclosing,
                 tuple(default(frame) for default in defaults),
                 tuple((name, default(frame)) for name, default in keyword_defaults),
                 node,
             )
-            store(frame, node.name, function)
+            frame.run.functions_of.setdefault(node, function)
+            store(frame, node.name, self._decorated(node, function, decorators, frame))
+            return None
+
+        return execute
+
+    def _decorators(self, node: ast.FunctionDef | ast.ClassDef) -> list[tuple[Evaluate, Origin]]:
+        """Those that do something, innermost first; a kernel is the function it is made from."""
+        return [
+            (self.expression(decorator), self.origin(decorator))
+            for decorator in reversed(node.decorator_list)
+            if not is_jit(decorator)
+        ]
+
+    def _decorated(
+        self,
+        node: ast.FunctionDef | ast.ClassDef,
+        value: object,
+        decorators: list[tuple[Evaluate, Origin]],
+        frame: Frame,
+    ) -> object:
+        for decorator, origin in decorators:
+            try:
+                value = call(decorator(frame), (value,), {}, frame, origin)
+            except Unsupported as gap:
+                text = self.source.excerpt(origin.span)
+                reason = f"the decorator {text} is not understood ({gap.reason})"
+                return Unknown(node.name, reason, origin.span)
+        return value
+
+    def _class(self, node: ast.ClassDef) -> Execute:
+        bases = [self.expression(base) for base in node.bases]
+        body = self.block(node.body)
+        decorators = self._decorators(node)
+        origin = self.origin(node)
+
+        def base(compute: Evaluate, frame: Frame) -> object:
+            try:
+                return compute(frame)
+            except Unsupported as gap:
+                return Unknown("another class", gap.reason, origin.span)
+
+        def execute(frame: Frame) -> Flow:
+            frame.run.step(8)
+            found = [base(compute, frame) for compute in bases]
+            inner = Frame(frame.run, None, frame, frame.stack, frame.depth)
+            inner.is_class = True
+            body(inner)
+            cls: object = definitions.define(node, found, inner.names, frame, origin)
+            store(frame, node.name, cls)
+            if decorators:
+                store(frame, node.name, self._decorated(node, cls, decorators, frame))
             return None
 
         return execute
@@ -396,52 +504,52 @@ class Compiler(Expressions):
 
     def _raise(self, node: ast.Raise) -> Execute:
         origin = self.origin(node)
-        call = node.exc if isinstance(node.exc, ast.Call) else None
-        message = self.expression(call.args[0]) if call is not None and call.args else None
+        compute = self.expression(node.exc) if node.exc is not None else None
 
         def execute(frame: Frame) -> Flow:
-            shown = "the kernel raises an error"
-            if message is not None:
-                shown = text_of(message(frame))
-            raise KernelFault("raise", shown, origin)
+            value: object = None
+            if compute is None and frame.run.handling:
+                raise frame.run.handling[-1]
+            if compute is not None:
+                try:
+                    value = compute(frame)
+                    if isinstance(value, Class):
+                        value = call(value, (), {}, frame, origin)
+                except Unsupported:
+                    # Which error it is was not understood; that there is one was.
+                    value = None
+            shown = ""
+            if isinstance(value, Instance):
+                shown = text_of(value) or value.cls.name
+            fault = KernelFault("raise", shown or "the kernel raises an error", origin)
+            fault.value = value
+            raise fault
 
         return execute
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> Execute:
-        bindings = imports.bindings(node)
+        origin = self.origin(node)
 
         def execute(frame: Frame) -> Flow:
-            for name, value in bindings:
-                store(frame, name, value)
+            modules.bind(node, self.file, frame, origin)
             return None
 
         return execute
 
     def _with(self, node: ast.With) -> Execute:
-        """Scheduling annotations of `nki.language` do not change what is computed."""
         body = self.block(node.body)
-        contexts = [self.expression(item.context_expr) for item in node.items]
         origin = self.origin(node)
+        for item in reversed(node.items):
+            target = self.target(item.optional_vars) if item.optional_vars is not None else None
+            body = managing.compiled(self.expression(item.context_expr), target, body, origin)
+        return body
+
+    def _delete(self, targets: list[ast.expr]) -> Execute:
+        deletions = [deleting.compiled(self, target) for target in targets]
 
         def execute(frame: Frame) -> Flow:
-            for context in contexts:
-                value = context(frame)
-                if not isinstance(value, imports.Annotation):
-                    raise Unsupported("a with statement", origin)
-            return body(frame)
-
-        return execute
-
-    def _try(self, node: ast.Try, body: list[ast.stmt]) -> Execute:
-        """`try` around imports: both branches bind the same names, the first is taken."""
-        if all(isinstance(inner, ast.Import | ast.ImportFrom) for inner in body):
-            return self.block([*body, *node.orelse, *node.finalbody])
-        return self._fail(node, "try statements")
-
-    def _delete(self, names: list[str]) -> Execute:
-        def execute(frame: Frame) -> Flow:
-            for name in names:
-                frame.names.pop(name, None)
+            for delete in deletions:
+                delete(frame)
             return None
 
         return execute

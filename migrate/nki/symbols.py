@@ -91,6 +91,16 @@ class Loop:
     span: Span
     counted: bool
 
+    @property
+    def on_device(self) -> bool:
+        """Whether only the device knows the trips; `while` is a loop of the host's."""
+        return not self.counted and self.iterator in _DEVICE_ITERATORS
+
+
+_DEVICE_ITERATORS = frozenset(
+    {"affine_range", "dynamic_range", "fori_loop", "register_while", "sequential_range"}
+    | {"while_loop"}
+)
 
 Value: TypeAlias = int | float
 

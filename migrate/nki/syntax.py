@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from itertools import islice
 
+from migrate.nki.objects import Instance, definition
 from migrate.nki.operations import MAX_NESTING
 from migrate.nki.values import View
 
@@ -39,16 +40,28 @@ def bound_names(node: ast.stmt) -> Iterator[str]:
             targets = [node.target]
         case ast.With():
             targets = [item.optional_vars for item in node.items if item.optional_vars]
+        case ast.Delete():
+            targets = node.targets
+        case ast.Match():
+            for pattern in (inner for case in node.cases for inner in ast.walk(case.pattern)):
+                name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
+                if isinstance(name, str):
+                    yield name
+        case ast.Try():
+            for handler in node.handlers:
+                if handler.name is not None:
+                    yield handler.name
         case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
             yield name
         case ast.Import() | ast.ImportFrom():
             for alias in node.names:
-                yield alias.asname or alias.name.partition(".")[0]
+                if alias.name != "*":
+                    yield alias.asname or alias.name.partition(".")[0]
     for target in targets:
         for inner in ast.walk(target):
-            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+            if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
                 yield inner.id
-    for field in ("value", "test", "iter", "exc", "msg"):
+    for field in ("value", "test", "iter", "exc", "msg", "subject"):
         part = getattr(node, field, None)
         if isinstance(part, ast.expr):
             for inner in ast.walk(part):
@@ -71,6 +84,8 @@ def views_in(
             items = list(value[: MAX_VIEWS + 1])
         case dict():
             items = list(islice(value.values(), MAX_VIEWS + 1))
+        case Instance():
+            items = list(islice(value.names.values(), MAX_VIEWS + 1))
         case _:
             return
     if id(value) not in seen:
@@ -91,6 +106,18 @@ def as_load(target: ast.expr) -> ast.expr:
         case _:
             return target
     return ast.copy_location(node, target)
+
+
+def yields(body: list[ast.stmt]) -> int:
+    """How many `yield` a function with this body has of its own."""
+    pending: list[ast.AST] = list(body)
+    count = 0
+    while pending:
+        node = pending.pop()
+        count += isinstance(node, ast.Yield | ast.YieldFrom)
+        if not definition(node):
+            pending.extend(ast.iter_child_nodes(node))
+    return count
 
 
 def depth_of(node: ast.AST) -> int:

@@ -31,6 +31,7 @@ class Memory(Enum):
     SHARED_HBM = "shared_hbm"
     SBUF = "sbuf"
     PSUM = "psum"
+    REGISTER = "register"
 
     @property
     def on_chip(self) -> bool:
@@ -284,6 +285,8 @@ class Function:
     defaults: tuple[object, ...]
     keyword_defaults: tuple[tuple[str, object], ...]
     node: ast.FunctionDef | ast.Lambda
+    owner: object = None
+    """The class it is a method of."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

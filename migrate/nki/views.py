@@ -8,7 +8,7 @@ clamped (NKI does not mask what lies past the end).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from migrate.nki import addresses
@@ -19,6 +19,7 @@ from migrate.nki.values import (
     Address,
     Buffer,
     DynamicSlice,
+    Indirect,
     Problem,
     Slice,
     View,
@@ -192,6 +193,10 @@ def subscript(view: View, keys: Sequence[object], origin: Origin) -> View:
             if axis in renamed and step_here is not None:
                 terms.append((renamed[axis], times(scale, step_here)))
         addressed.append(Address(begin, tuple(terms)))
+    moved = view.indirect
+    if moved:
+        keys_of = _parts(starts, steps, renamed)
+        moved = tuple(_sliced(part, keys_of, shape, origin) for part in moved)
     return View(
         view.buffer,
         offset,
@@ -201,7 +206,32 @@ def subscript(view: View, keys: Sequence[object], origin: Origin) -> View:
         view.base,
         tuple(addressed),
         tuple(faults),
+        moved,
     )
+
+
+def _sliced(
+    part: Indirect, keys: Mapping[int, Address], shape: Sequence[Number], origin: Origin
+) -> Indirect:
+    """The positions that are left of those read from memory, when the view is sliced."""
+    offsets = part.offsets
+    axes = list(part.axes)
+    for own, axis in enumerate(part.axes):
+        if axis is None:
+            continue
+        key = keys[axis]
+        count, by = ONE, ONE
+        if key.terms:
+            ((new, by),) = key.terms
+            axes[own], count = new, shape[new]
+        if by.value != 1:
+            raise Unsupported("a step over positions that are read from memory", origin)
+        slices: list[object] = [Slice(None, None, None)] * len(offsets.shape)
+        slices[own] = DynamicSlice(key.start, count)
+        offsets = subscript(offsets, slices, origin)
+        if count.value == 1:
+            axes[own] = None
+    return replace(part, offsets=offsets, axes=tuple(axes))
 
 
 def _parts(
@@ -375,7 +405,18 @@ def broadcast(view: View, axis: int, extent: Number, origin: Origin) -> View:
 def renamed_axes(view: View, renamed: dict[int, int]) -> View:
     """The same view with its axes numbered anew in the index; others are dropped."""
     index = tuple(addresses.renamed(address, renamed) for address in view.index)
-    return replace(view, index=index)
+    return replace(view, index=index, indirect=moved_axes(view.indirect, renamed))
+
+
+def moved_axes(parts: tuple[Indirect, ...], renamed: Mapping[int, int]) -> tuple[Indirect, ...]:
+    """Positions read from memory along axes that are numbered anew."""
+    return tuple(
+        replace(
+            part,
+            axes=tuple(None if axis is None else renamed.get(axis) for axis in part.axes),
+        )
+        for part in parts
+    )
 
 
 def pattern(

@@ -16,14 +16,13 @@ from migrate.ir.index import Index
 from migrate.ir.nodes import Block, Contract, Fold, Guard, Kernel, Parallel, Reduce, walk
 from migrate.ir.text import render_op
 from migrate.pipeline.kernels import (
-    cuda_kernel,
     nki_kernel,
     no_nki_kernel,
     parse_nki,
 )
 from migrate.pipeline.nki_version import overridden, read_versions
 from migrate.pipeline.read_alone import read_alone
-from migrate.pipeline.texts import chosen_side, cuda_program
+from migrate.pipeline.texts import chosen_side
 from migrate.results import (
     AxisInfo,
     IrDocument,
@@ -36,8 +35,6 @@ from migrate.results import (
 from migrate.source import Source, SourceError, Span, read
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from migrate.nki.parse import Kernel as NkiKernel
     from migrate.nki.parse import Module
 
@@ -216,89 +213,3 @@ def _ops(block: Block, depth: int) -> list[IrOp]:
             case Parallel(body=body) | Fold(body=body) | Reduce(body=body) | Contract(body=body):
                 found += _ops(body, depth + 1)
     return found
-
-
-# -- running --------------------------------------------------------------------------
-
-
-def cuda_run(
-    file: str,
-    kernel: str | None,
-    args: Mapping[str, Any],
-    *,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    template: Mapping[str, object] | None,
-    shared: int,
-    defines: Mapping[str, str] | None = None,
-    include: Sequence[str] = (),
-) -> dict[str, NDArray[Any]]:
-    """See `migrate.api.run_cuda`."""
-    import numpy as np
-
-    from migrate.cuda.execute import execute
-    from migrate.cuda.runtime import Fault, Unsupported
-    from migrate.numerics.rounded import Rounded
-
-    program = cuda_program(read(file), kernel, defines or {}, tuple(map(Path, include)))
-    definition = cuda_kernel(program, kernel)
-    meter = Meter(Budget(), f"running {definition.name}")
-    try:
-        execution = execute(
-            program,
-            definition.name,
-            args,
-            grid,
-            block,
-            domain=Rounded(),
-            template=template,
-            shared_bytes=shared,
-            meter=meter,
-        )
-    except Unsupported as gap:
-        raise SourceError(gap.reason, file=file, where=gap.span) from None
-    except Fault as fault:
-        raise SourceError(fault.event.message, file=file, where=fault.event.span) from None
-    except Exhausted as stop:
-        raise SourceError(str(stop), file=file, where=stop.where or definition.span) from None
-    results: dict[str, NDArray[Any]] = {}
-    for name, content in execution.outputs.items():
-        given = np.asarray(args[name])
-        results[name] = np.asarray(content).reshape(given.shape)
-    return results
-
-
-def nki_run(
-    file: str, kernel: str | None, args: Mapping[str, Any], *, target: str
-) -> dict[str, NDArray[Any]]:
-    """See `migrate.api.run_nki`."""
-    import numpy as np
-
-    from migrate.nki.simulate import simulate
-    from migrate.numerics.rounded import Rounded
-
-    module = parse_nki(read(file))
-    chosen = nki_kernel(module, kernel)
-    meter = Meter(Budget(), f"running {chosen.name}")
-    try:
-        execution = simulate(
-            module, chosen.name, args, domain=Rounded(), target=target, meter=meter
-        )
-    except Exhausted as stop:
-        raise SourceError(str(stop), file=file, where=chosen.span) from None
-    if not execution.complete:
-        for event in execution.specialization.events:
-            if event.kind != "print":
-                raise SourceError(event.message, file=file, where=event.span)
-        for happening in execution.happenings:
-            raise SourceError(happening.message, file=file, where=happening.span)
-        raise SourceError("the kernel did not run to its end", file=file, where=chosen.span)
-    results = {f"out{n}": np.asarray(v) for n, v in enumerate(execution.outputs)}
-    for name, content in execution.inputs_after.items():
-        before = args.get(name)
-        after = np.asarray(content)
-        if before is not None and not np.array_equal(
-            np.asarray(before).view(np.uint8), after.view(np.uint8)
-        ):
-            results[name] = after
-    return results

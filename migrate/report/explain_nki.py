@@ -211,10 +211,12 @@ def _number(limit: Limit, target: str) -> str:
 
 
 def _checked(entry: Name) -> str:
-    found = instruction.checks(entry.id.rpartition(".")[2])
-    if found is None:
-        return "Nothing yet: the instruction is known by name, what it does is not read."
-    return "\n".join(f"* {check}" for check in found) or "Nothing."
+    opcode = entry.id.rpartition(".")[2]
+    found = instruction.checks(opcode)
+    text = "\n".join(f"* {check}" for check in found or ()) or "Nothing."
+    if instruction.modelled(opcode):
+        return text
+    return f"{text}\n\nWhat it computes is not modelled: what it writes is unknown."
 
 
 def _members(entry: Name) -> str:

@@ -11,20 +11,27 @@ import sys
 from collections.abc import Iterator
 
 from migrate.nki.checks import PARTITIONS, Check
-from migrate.nki.instructions import INSTRUCTIONS, OTHER_OPCODES, Parameter
+from migrate.nki.instructions import INSTRUCTIONS, Parameter
+from migrate.nki.registers import CALLS
 
 
 def names() -> tuple[str, ...]:
     """The instructions that are known, as they are asked for."""
-    return tuple(f"nisa.{opcode}" for opcode in sorted({*INSTRUCTIONS, *OTHER_OPCODES}))
+    return tuple(f"nisa.{opcode}" for opcode in sorted({*INSTRUCTIONS, *CALLS}))
 
 
 def checks(opcode: str) -> tuple[str, ...] | None:
-    """What is checked of an instruction; `None` where it is known by name alone or not at all."""
+    """What is checked of an instruction; `None` where there is none of the name."""
     spec = INSTRUCTIONS.get(opcode)
     if spec is None:
         return None
     return (*_common(spec.parameters), *map(_limit, spec.checks))
+
+
+def modelled(opcode: str) -> bool:
+    """Whether it is known what an instruction computes."""
+    spec = INSTRUCTIONS.get(opcode)
+    return opcode in CALLS or (spec is not None and spec.semantics is not None)
 
 
 def _common(parameters: tuple[Parameter, ...]) -> Iterator[str]:

@@ -535,8 +535,9 @@ def test_what_is_not_understood_is_opaque_with_its_text() -> None:
         """
 t = nl.ndarray((16, 8), dtype=x.dtype, buffer=nl.sbuf)
 m = nl.ndarray((16, 8), dtype=x.dtype, buffer=nl.sbuf)
+n = nl.ndarray((16, 8), dtype=nl.uint32, buffer=nl.sbuf)
 nisa.dma_copy(dst=t, src=x)
-nisa.max8(dst=m, src=t)
+nisa.topk(val_dst=m, idx_dst=n, src=t, n=8)
 y = nl.ndarray((16, 8), dtype=x.dtype, buffer=nl.shared_hbm)
 nisa.dma_copy(dst=y, src=m)
 return y
@@ -546,10 +547,10 @@ return y
     assert found is not None
     assert problems(found) == ()
     (opaque,) = [op for op in walk(found.body) if isinstance(op, Opaque)]
-    assert opaque.text == "nisa.max8(dst=m, src=t)"
-    assert opaque.reason == "the instruction max8"
-    assert {version.buffer for version in opaque.args} == {"m", "t"}
-    assert (found.statements.total, found.statements.opaque) == (7, 1)
+    assert opaque.text == "nisa.topk(val_dst=m, idx_dst=n, src=t, n=8)"
+    assert opaque.reason == "the instruction topk"
+    assert {version.buffer for version in opaque.args} == {"m", "n", "t"}
+    assert (found.statements.total, found.statements.opaque) == (8, 1)
 
 
 def test_a_kernel_that_fails_has_no_ir() -> None:

@@ -354,7 +354,9 @@ def test_a_byte_budget_is_a_result() -> None:
 
 
 def test_what_is_not_understood_is_not_computed() -> None:
-    text = kernel("t = nl.ndarray((128, 8), dtype=nl.float32)\nnisa.max8(dst=t, src=t)\nreturn x")
+    text = kernel(
+        "t = nl.ndarray((128, 8), dtype=nl.float32)\nnisa.topk(val_dst=t, idx_dst=t, src=t, n=8)\nreturn x"
+    )
     found = run(text, normal(4))
     assert not found.complete
     assert any(h.code == "unsupported" for h in found.happenings)

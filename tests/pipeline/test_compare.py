@@ -11,7 +11,7 @@ from migrate.source import SourceError
 from tests.pairs import ADD, ADD_NKI, XY, case, combined, cuda, nki, tensor, tiles
 
 OPAQUE = cuda("float s = frobnicate(x[i]); out[i] = s + y[i];")
-UNKNOWN = tiles("nisa.dropout(dst=a, data=b, prob=0.5)")
+UNKNOWN = tiles("nisa.tensor_copy(dst=a, src=vars()['b'])")
 
 
 def compared(left: str, right: str, stated: str | None = None, run: str = "never") -> Comparison:
@@ -154,7 +154,7 @@ def test_what_is_wrong_besides_the_fault_is_told() -> None:
 def test_a_fault_that_only_a_run_shows() -> None:
     """Which element is read depends on data: only running tells that it lies outside."""
     left = cuda("out[i] = x[(int)(y[i] * 1000.0f)];")
-    right = tiles("nisa.dropout(dst=a, data=b, prob=0.5)")
+    right = tiles("nisa.tensor_copy(dst=a, src=vars()['b'])")
     result = compared(left, right, run="auto")
     assert result.verdict == "undetermined"
     assert "CUDA501" in rules(result)

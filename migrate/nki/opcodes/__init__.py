@@ -1,0 +1,1 @@
+"""The instruction tables, one module a family; `migrate.nki.instructions` joins them."""

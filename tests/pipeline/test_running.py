@@ -1,0 +1,163 @@
+"""`migrate.run`: a kernel is called as it is written, and gives what it returns."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+
+import migrate
+from migrate.pipeline.running import OutOfBounds, UnwrittenRead
+
+NKI = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def doubled(x, factor=2.0):
+    y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x)
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=factor)
+    nisa.dma_copy(dst=y, src=t)
+    return y
+
+
+@nki.jit
+def in_place(x):
+    t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=t, value=1.0)
+    nisa.dma_copy(dst=x, src=t)
+
+
+@nki.jit
+def structured(x):
+    y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    z = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=y, src=x)
+    nisa.dma_copy(dst=z, src=x)
+    return y, [z, (y,)]
+
+
+@nki.jit
+def per_program(x):
+    y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.ndarray((4, x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x[nl.ds(nl.program_id(0) * 4, 4), :])
+    nisa.dma_copy(dst=y[nl.ds(nl.program_id(0) * 4, 4), :], src=t)
+    return y
+
+
+@nki.jit
+def past_the_end(x):
+    t = nl.ndarray((8, 8), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x[0:8, 1:9])
+    return x
+
+
+@nki.jit
+def unwritten(x):
+    t = nl.ndarray((8, 8), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=x, src=t)
+"""
+
+CUDA = """
+extern "C" __global__ void scale(float* y, const float* x, float factor, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] * factor;
+}
+extern "C" __global__ void beyond(float* y, int n) {
+    y[threadIdx.x + n] = 1.0f;
+}
+"""
+
+
+@pytest.fixture
+def nki(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(textwrap.dedent(NKI))
+    return str(path)
+
+
+@pytest.fixture
+def cuda(tmp_path):
+    path = tmp_path / "kernels.cu"
+    path.write_text(CUDA)
+    return str(path)
+
+
+def test_arguments_in_order_and_by_name(nki):
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    assert np.array_equal(migrate.run(nki, "doubled", x), x * 2)
+    assert np.array_equal(migrate.run(nki, "doubled", x, 3.0), x * 3)
+    assert np.array_equal(migrate.run(nki, "doubled", factor=np.float32(0.5), x=x), x / 2)
+
+
+def test_arrays_that_are_written_to_change(nki):
+    x = np.zeros((8, 8), np.float32)
+    assert migrate.run(nki, "in_place", x) is None
+    assert (x == 1).all()
+
+
+def test_the_structure_of_what_is_returned(nki):
+    x = np.ones((8, 8), np.float32)
+    y, [z, (again,)] = migrate.run(nki, "structured", x)
+    assert all(np.array_equal(found, x) for found in (y, z, again))
+
+
+def test_programs_of_a_grid(nki):
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    assert np.array_equal(migrate.run(nki, "per_program", x, grid=2), x)
+    assert np.array_equal(migrate.run(nki, "per_program", x, grid=(2,)), x)
+
+
+def test_an_access_outside_is_an_index_error_with_its_place(nki, cuda):
+    with pytest.raises(IndexError, match="outside x") as caught:
+        migrate.run(nki, "past_the_end", np.zeros((8, 8), np.float32))
+    assert isinstance(caught.value, OutOfBounds)
+    line = NKI.splitlines().index("    nisa.dma_copy(dst=t, src=x[0:8, 1:9])") + 1
+    assert any(note.startswith(f"at {nki}:{line}:") for note in caught.value.__notes__)
+    with pytest.raises(IndexError, match="y") as caught:
+        migrate.run(cuda, "beyond", np.zeros(4, np.float32), 1, grid=1, block=4)
+    assert any(f"{cuda}:7:" in note for note in caught.value.__notes__)
+
+
+def test_reading_what_nothing_wrote_warns(nki):
+    with pytest.warns(UnwrittenRead, match="before they are written"):
+        migrate.run(nki, "unwritten", np.zeros((8, 8), np.float32))
+
+
+def test_a_launch_changes_device_memory(cuda):
+    x = np.arange(10, dtype=np.float32)
+    y = np.zeros_like(x)
+    assert migrate.run(cuda, "scale", y, x, 2.0, 10, grid=3, block=(4, 1)) is None
+    assert np.array_equal(y, x * 2)
+
+
+@pytest.mark.parametrize(
+    ("args", "options", "words"),
+    [
+        ((1, 2, 3), {}, "takes 2 arguments, not 3"),
+        ((), {}, "x"),
+        ((np.zeros((2, 2), np.float32),), {"x": 1}, "given twice"),
+        ((np.zeros((2, 2), np.float32),), {"y": 1}, "no parameter y"),
+        ((object(),), {}, "cannot be a kernel argument"),
+        ((np.zeros((2, 2), np.float32),), {"shared": 3}, "CUDA"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(nki, args, options, words):
+    with pytest.raises(migrate.SourceError, match=words):
+        migrate.run(nki, "doubled", *args, **options)
+
+
+def test_launches_that_do_not_fit_are_refused(cuda):
+    arrays = [np.zeros(4, np.float32)] * 2
+    with pytest.raises(migrate.SourceError, match="needs grid and block"):
+        migrate.run(cuda, "scale", *arrays, 1.0, 4)
+    with pytest.raises(migrate.SourceError, match="one to three"):
+        migrate.run(cuda, "scale", *arrays, 1.0, 4, grid=(1, 1, 1, 1), block=4)
+    with pytest.raises(migrate.SourceError, match="takes 4 arguments, not 5"):
+        migrate.run(cuda, "scale", *arrays, 1.0, 4, 5, grid=1, block=4)
