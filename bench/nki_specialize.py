@@ -188,7 +188,9 @@ def survey(folder: Path, tests: bool, only: str, seconds: float, verbose: bool) 
                 result = looked(module, kernel, path, folder, seconds)
             except Exception:  # noqa: BLE001 - a crash is what is looked for
                 reason = traceback.format_exc()
-                result = Result(place.split("/")[0], place, kernel.name, True, "crashed", (reason,))
+                result = Result(
+                    place.partition("/")[0], place, kernel.name, True, "crashed", (reason,)
+                )
             results.append(result)
             if verbose:
                 print(shown(result), flush=True)

@@ -355,7 +355,11 @@ def test_a_byte_budget_is_a_result() -> None:
 
 def test_what_is_not_understood_is_not_computed() -> None:
     text = kernel(
-        "t = nl.ndarray((128, 8), dtype=nl.float32)\nnisa.topk(val_dst=t, idx_dst=t, src=t, n=8)\nreturn x"
+        """
+t = nl.ndarray((128, 8), dtype=nl.float32)
+nisa.topk(val_dst=t, idx_dst=t, src=t, n=8)
+return x
+"""
     )
     found = run(text, normal(4))
     assert not found.complete
