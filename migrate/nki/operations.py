@@ -206,7 +206,16 @@ def truth(value: object, origin: Origin) -> bool:
         case Unknown():
             raise Unsupported(f"{value.text}: {value.reason}", origin)
         case _:
+            if _is_register(value):
+                raise KernelFault("type", "a register decides no branch", origin)
             return True
+
+
+def _is_register(value: object) -> bool:
+    """Whether a value is an integer that only the device knows."""
+    from migrate.nki.registers import Register
+
+    return isinstance(value, Register)
 
 
 def _object_truth(value: Instance, origin: Origin) -> bool:

@@ -422,7 +422,8 @@ def dma_compute(m: Machine[V], i: Instruction) -> None:
             raise Unsupported("dma_compute with scales that are not 1.0")
     total: V | None = None
     for name, operand in i.operands:
-        if name.startswith("srcs.") and isinstance(operand, View):
+        # `srcs.0:0` is the tile that says where `srcs.0` is.
+        if name.startswith("srcs.") and ":" not in name and isinstance(operand, View):
             value = m.convert(m.read(operand, dst.shape), F32)
             total = value if total is None else m.apply("add", (total, value), F32)
     if total is None:
