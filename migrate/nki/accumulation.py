@@ -50,6 +50,8 @@ class Accumulation:
 
     def __init__(self) -> None:
         self._followed: weakref.WeakKeyDictionary[Buffer, _Elements] = weakref.WeakKeyDictionary()
+        self._lost: weakref.WeakSet[Buffer] = weakref.WeakSet()
+        """Tensors of which it is not known what matmuls wrote."""
         self.ambiguous: dict[int, Instruction] = {}
         """For every site that goes on with a sum that was read, one such instruction."""
 
@@ -70,6 +72,8 @@ class Accumulation:
             flag = False
         elements = self._of(view)
         if elements is None:
+            # It may have written anywhere in the tensor.
+            self._lost.add(view.buffer)
             return _stated(flag)
         region = (view.offset, view.strides, view.sizes)
         if region in elements.settled:
@@ -93,7 +97,7 @@ class Accumulation:
     def _of(self, view: View) -> _Elements | None:
         """The elements of a view's tensor; `None` where they cannot be followed."""
         count = view.buffer.elements
-        if count > MAX_FOLLOWED or not _inside(view):
+        if count > MAX_FOLLOWED or not _inside(view) or view.buffer in self._lost:
             return None
         found = self._followed.get(view.buffer)
         if found is None:

@@ -70,11 +70,15 @@ def issue(
             operand = _operand(spec, parameter, value, origin)
             operands.append((parameter.name, operand))
             if isinstance(operand, View):
-                problems.extend(operand.faults)
+                problems.extend(_faults(operand, values.get("oob_mode")))
                 problems.extend(limits.memory(given, parameter.name, parameter.memories))
                 problems.extend(limits.partitions(given, parameter.name))
         elif parameter.kind == "tiles":
-            operands.extend(_several(spec, parameter, value, origin))
+            several = _several(spec, parameter, value, origin)
+            operands.extend(several)
+            for _, operand in several:
+                if isinstance(operand, View):
+                    problems.extend(_faults(operand, values.get("oob_mode")))
         else:
             if parameter.kind == "operator":
                 _check_operator(spec, parameter, value, origin)
@@ -88,6 +92,15 @@ def issue(
         problems.append(Problem("target", f"{opcode} does not exist on {run.target}", site.span))
     run.emit(opcode, operands, attributes, site, tuple(problems), mask=left)
     return Issued(opcode)
+
+
+def _faults(view: View, mode: object) -> tuple[Problem, ...]:
+    """What is wrong with a view: where the instruction leaves out what data place outside, no
+    element of such a view is outside.
+    """
+    if view.indirect and isinstance(mode, Member) and mode.name == "skip":
+        return tuple(fault for fault in view.faults if fault.code != "out-of-bounds")
+    return view.faults
 
 
 def _bound(

@@ -284,3 +284,38 @@ def test_what_no_instruction_takes(src: str, reason: str) -> None:
     )
     assert not found.complete
     assert any(reason in event.message for event in found.specialization.events)
+
+
+def test_what_is_skipped_is_not_out_of_bounds() -> None:
+    text = kernel(
+        """
+at = nl.ndarray((1, 1), dtype=index.dtype, buffer=nl.sbuf)
+nisa.dma_copy(dst=at, src=index)
+tile = nl.ndarray((4, 6), dtype=x.dtype, buffer=nl.sbuf)
+nisa.memset(dst=tile, value=0.0)
+rows = x.ap(pattern=[[6, 4], [1, 6]], scalar_offset=at, indirect_dim=0)
+nisa.dma_copy(dst=tile, src=rows, oob_mode=nisa.oob_mode.skip)
+out = nl.ndarray((4, 6), dtype=x.dtype, buffer=nl.shared_hbm)
+nisa.dma_copy(dst=out, src=tile)
+return out
+""",
+        "x, index",
+    )
+    x = normal(3, 6)
+    wanted = np.zeros((4, 6), np.float32)
+    wanted[:2] = x[1:]
+    np.testing.assert_array_equal(run(text, x, ints(1)[:, None]).outputs[0], wanted)
+
+
+def test_one_of_several_sources_out_of_bounds() -> None:
+    text = kernel(
+        """
+tile = nl.ndarray((4, 6), dtype=x.dtype, buffer=nl.sbuf)
+nisa.dma_compute(dst=tile, srcs=[x[0:4], x[2:6]], reduce_op=nl.add)
+out = nl.ndarray((4, 6), dtype=x.dtype, buffer=nl.shared_hbm)
+nisa.dma_copy(dst=out, src=tile)
+return out
+"""
+    )
+    found = simulate(module(text), "k", (normal(5, 6),), domain=Rounded())
+    assert "out-of-bounds" in {p.code for p in found.specialization.problems}

@@ -87,6 +87,9 @@ class Fusion(Base):
         first, second = made.maker, made.reader
         if second is None:
             return
+        # The body of a loop on the device comes once; its next turn may read as well.
+        if any(turn.loop.on_device for turn in first.loops):
+            return
         advice = _advice(first, second)
         if advice is None:
             return
@@ -121,14 +124,15 @@ _READ_BEFORE = frozenset({"nc_matmul", "tensor_copy_predicated"})
 
 
 def _window(view: View) -> _Window:
-    """Offset, identity where there are no strides, sizes and strides."""
-    return (view.offset, 0 if view.strided else id(view), view.sizes, view.strides)
+    """Offset, identity where these do not say where elements are, sizes and strides."""
+    placed = view.strided and view.dtype.bytes == view.buffer.dtype.bytes
+    return (view.offset, 0 if placed else id(view), view.sizes, view.strides)
 
 
 def _overlap(left: _Window, right: _Window) -> bool:
     """Whether two windows of one buffer may have elements in common, by their first and last.
 
-    Those of views without strides may be anywhere.
+    Those of views without strides, or in elements of another size, may be anywhere.
     """
     if left[1] or right[1]:
         return True

@@ -74,7 +74,7 @@ class Matmuls(Base):
         place.columns = max(place.columns, columns)
         place.wide = place.wide or _free(right) > columns
         window = (left.buffer.ordinal, left.offset, left.sizes, left.strides)
-        place.same += window == place.last
+        place.same += left.strided and window == place.last
         place.last = window
         place.full = place.full or DType.FLOAT32 in (left.dtype, right.dtype)
 

@@ -13,7 +13,7 @@ from migrate.nki.values import Memory, Problem
 if TYPE_CHECKING:
     from migrate.nki.frames import Instruction
     from migrate.nki.specialize import Specialization
-    from migrate.nki.values import Buffer, Site
+    from migrate.nki.values import Buffer, Site, View
 
 MUCH = 1 << 20
 """Bytes that go to HBM and back before it is told."""
@@ -58,14 +58,16 @@ class RoundTrips(Base):
         trip = self._trips.get(dst.buffer.ordinal)
         if trip is not None:
             trip.written += dst.elements * dst.dtype.bytes
-            if trip.regions is not None:
+            if not _placed(dst):
+                trip.regions = None
+            elif trip.regions is not None:
                 trip.regions.add((dst.offset, dst.sizes, dst.strides))
         trip = self._trips.get(src.buffer.ordinal)
         if trip is not None:
             trip.read += src.elements * src.dtype.bytes
             trip.site = trip.site or instruction.site
             region = (src.offset, src.sizes, src.strides)
-            if src.indirect or (trip.regions is not None and region not in trip.regions):
+            if not _placed(src) or (trip.regions is not None and region not in trip.regions):
                 trip.regions = None
 
     def problems(self, found: Specialization) -> Iterator[Problem]:
@@ -90,3 +92,8 @@ class RoundTrips(Base):
                     numbers=(("written", trip.written), ("read", trip.read)),
                     sources=(trip.site.span,),
                 )
+
+
+def _placed(view: View) -> bool:
+    """Whether offset and strides say which elements of the tensor those of the view are."""
+    return view.strided and view.dtype.bytes == view.buffer.dtype.bytes

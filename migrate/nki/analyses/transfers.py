@@ -75,7 +75,9 @@ class Transfers(Base):
                 instruction.site, far.buffer.name, _row(far.buffer)
             )
         size = dst.elements * far.dtype.bytes
-        piece = min(_piece(dst), _piece(src)) * far.dtype.bytes
+        runs = _piece(dst), _piece(src)
+        # Where it is not known what follows what, the transfer counts as one that is fine.
+        piece = min(runs) * far.dtype.bytes if 0 not in runs else max(size, 1)
         place.transfers += 1
         place.bytes += size
         place.descriptors += -(-size // max(piece, 1))
@@ -86,7 +88,7 @@ class Transfers(Base):
             self._fetched(place, src, size)
 
     def _fetched(self, place: _Traffic, src: View, size: int) -> None:
-        if src.indirect:
+        if not src.strided:
             place.last = None
             return
         region = (src.buffer.ordinal, src.offset, src.sizes, src.strides)
@@ -126,17 +128,21 @@ def _row(buffer: Buffer) -> int:
 
 
 def _piece(view: View) -> int:
-    """Elements of a view that follow each other in memory, in one partition."""
-    if not view.strided:
-        return 1
-    axes = list(zip(view.sizes, view.strides, strict=True))
+    """Elements of a view that follow each other in memory, in one partition; 0 if unknown.
+
+    Numbers in memory say where rows begin; what is in a row follows as it does elsewhere.
+    """
+    if any(address.digits for address in view.index):
+        return 0
+    moved = {axis for part in view.indirect for axis in part.axes if axis is not None}
+    axes = list(enumerate(zip(view.sizes, view.strides, strict=True)))
     if view.buffer.memory.on_chip:
         axes = axes[1:]
     run = 1
-    for size, stride in reversed(axes):
+    for axis, (size, stride) in reversed(axes):
         if size == 1:
             continue
-        if stride != run:
+        if axis in moved or stride != run:
             break
         run *= size
     return run
