@@ -33,6 +33,7 @@ from pathlib import Path
 
 from migrate.budget import Budget, Exhausted, Meter
 from migrate.nki.parse import Kernel, Module, parse
+from migrate.nki.project import Project
 from migrate.nki.specialize import specialize
 from migrate.pipeline.nki_alone import infer
 from migrate.source import SourceError, read
@@ -178,7 +179,7 @@ def survey(folder: Path, tests: bool, only: str, seconds: float, verbose: bool) 
         if only not in place or (is_test(place) and not tests):
             continue
         try:
-            module = parse(read(str(path)))
+            module = parse(read(str(path)), Project.around(path, str(path)))
         except SourceError:
             continue
         for kernel in module.kernels:

@@ -117,6 +117,16 @@ def renamed(address: Address, axes: Mapping[int, int]) -> Address:
     return Address(address.start, terms, digits)
 
 
+def affine_terms(address: Address, rank: int) -> tuple[Number, list[Number]] | None:
+    """The start and the step along each of `rank` axes; `None` where there are quotients."""
+    if address.digits:
+        return None
+    steps = [ZERO] * rank
+    for axis, step in address.terms:
+        steps[axis] = plus(steps[axis], step)
+    return address.start, steps
+
+
 def axes_of(address: Address) -> frozenset[int]:
     """The axes that it varies over."""
     found = frozenset(axis for axis, _ in address.terms)

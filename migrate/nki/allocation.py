@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from migrate.nki import checks, views
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame
-from migrate.nki.indices import Masked, PartitionExtent
+from migrate.nki.indices import PartitionExtent
 from migrate.nki.operations import integer, items_of
 from migrate.nki.symbols import Number, Origin, constant, over
 from migrate.nki.values import Buffer, Memory, OperatorName, Problem, View, describe
@@ -17,7 +19,7 @@ def ndarray(
 ) -> object:
     """`nl.ndarray(shape, dtype, buffer=nl.sbuf, name="", address=None)`."""
     names = ("shape", "dtype", "buffer", "name", "address")
-    given = arguments("ndarray", names, args, keywords, origin)
+    given = arguments("ndarray", names, args, keywords, origin, lenient=frame.run.legacy)
     return allocate(frame, given, origin)
 
 
@@ -58,7 +60,7 @@ def _filled(
 ) -> object:
     from migrate.nki.issue import issue
 
-    given = arguments(function, names, args, keywords, origin)
+    given = arguments(function, names, args, keywords, origin, lenient=frame.run.legacy)
     view = allocate(frame, given, origin)
     fill = given.get("fill_value", value)
     if isinstance(fill, Number) and view.dtype.is_integer and value is not None:
@@ -69,64 +71,31 @@ def _filled(
     return view
 
 
-def load(
-    frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
-) -> object:
-    """`nl.load(src, dtype=None)`: a new SBUF tile and a `dma_copy` (NKI 0.3)."""
-    from migrate.nki.issue import issue
-
-    given = arguments("load", ("src", "dtype"), args, keywords, origin)
-    src = tensor(given.get("src"), "src", origin)
-    dtype = given.get("dtype") or src.dtype
-    tile = new_tile(frame, src, dtype, origin)
-    issue("dma_copy", (tile, src), {}, frame, origin)
-    return tile
-
-
-def store(
-    frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
-) -> object:
-    """`nl.store(dst, value)`: a `dma_copy` to HBM (NKI 0.3)."""
-    from migrate.nki.issue import issue
-
-    given = arguments("store", ("dst", "value"), args, keywords, origin)
-    dst = tensor(given.get("dst"), "dst", origin)
-    issue("dma_copy", (dst, tensor(given.get("value"), "value", origin)), {}, frame, origin)
-    return None
-
-
-def new_tile(frame: Frame, like: View, dtype: object, origin: Origin) -> View:
-    """An SBUF tile of another tensor's shape."""
-    given: dict[str, object] = {"shape": like.shape, "dtype": dtype}
-    return allocate(frame, given, origin)
-
-
 def arguments(
     function: str,
     names: tuple[str, ...],
     args: tuple[object, ...],
     keywords: dict[str, object],
     origin: Origin,
+    *,
+    lenient: bool = False,
 ) -> dict[str, object]:
-    """Arguments by name.  Raises `KernelFault` for ones that do not fit."""
+    """Arguments by name.  Raises `KernelFault` for ones that do not fit.
+
+    `lenient` passes over keywords that are not known, as NKI 0.1 did.
+    """
     if len(args) > len(names):
         raise KernelFault("type", f"nl.{function} takes {len(names)} arguments", origin)
     given = dict(zip(names, args, strict=False))
     for name, value in keywords.items():
+        if name not in names and lenient:
+            continue
         if name not in names:
             raise KernelFault("type", f"nl.{function} has no parameter {name}", origin)
         if name in given:
             raise KernelFault("type", f"nl.{function} is given {name} twice", origin)
         given[name] = value
     return given
-
-
-def tensor(value: object, name: str, origin: Origin) -> View:
-    if isinstance(value, Masked):
-        raise Unsupported(f"a mask on {name}", origin)
-    if not isinstance(value, View):
-        raise KernelFault("type", f"{name} is {describe(value)}, a tensor is needed", origin)
-    return value
 
 
 def allocate(frame: Frame, given: dict[str, object], origin: Origin, part: int = 0) -> View:
@@ -203,7 +172,9 @@ def _check(buffer: Buffer, frame: Frame) -> None:
                 sources=over(rows, checks.PARTITIONS),
             )
         )
-    size = buffer.elements // int(rows.value) * buffer.dtype.bytes
+    # Blocks before the partition axis need not be there at the same time.
+    free = buffer.shape[buffer.partition + 1 :] if buffer.partition else buffer.shape[1:]
+    size = math.prod(int(extent.value) for extent in free) * buffer.dtype.bytes
     limit = checks.PSUM_BYTES if buffer.memory is Memory.PSUM else checks.SBUF_BYTES[target]
     if size > limit:
         frame.run.problem(

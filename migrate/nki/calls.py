@@ -40,6 +40,10 @@ def call(
             return call(function.function, (function.receiver, *args), keywords, frame, origin)
         case Class() | Instance() | Partial() | Static() | Inert():
             return call_object(function, args, keywords, frame, origin)
+        case Instructive() if frame.run.legacy:
+            from migrate.nki.language import returning
+
+            return returning.call(function.opcode, args, keywords, frame, origin)
         case Instructive():
             from migrate.nki.issue import issue
 
@@ -50,7 +54,7 @@ def call(
                 frame.run.touch(*args)
             return function.call(frame, args, keywords, origin)
         case OperatorName():
-            from migrate.nki.wrappers import call_operator
+            from migrate.nki.language.elementwise import call_operator
 
             return call_operator(function, args, keywords, frame, origin)
         case DType() if len(args) == 1 and not keywords:

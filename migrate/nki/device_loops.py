@@ -49,7 +49,8 @@ def run_range(
     """Specialise the body of a counted loop once; it is given the loop's register."""
     run = frame.run
     counter = created(run, origin, frame, variable)
-    counter.frozen = True
+    # What the body of `fori_loop` puts into its register has no effect on the loop.
+    counter.frozen = over.iterator != "fori_loop"
     loop = run.loop(origin, frame.stack, variable, over.iterator, False)
     device = DeviceLoop(
         loop, counter.view, _side(over.start), _side(over.stop), int(over.step.value)

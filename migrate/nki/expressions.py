@@ -15,6 +15,7 @@ from migrate.nki.calls import call
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.formatting import formatted
 from migrate.nki.frames import Code, Evaluate, Frame
+from migrate.nki.language import assigning, elementwise
 from migrate.nki.operations import (
     INDICES,
     arithmetic,
@@ -32,11 +33,18 @@ from migrate.nki.values import (
     MAX_ITEMS,
     Builtin,
     Function,
+    Instructive,
+    OperatorName,
     Slice,
     View,
     describe,
 )
 from migrate.source import Source
+
+WRITERS = (Builtin, Instructive, OperatorName)
+"""What may write its result where it is assigned to."""
+TENSORS = (View, indices.Masked)
+TENSOR_SIGNS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 if TYPE_CHECKING:
     Assign = Callable[[Frame, object], None]
@@ -258,6 +266,9 @@ class Expressions:
                     named.update(value)
                 else:
                     raise KernelFault("type", f"** of {describe(value)}", origin)
+            if frame.run.pending is not None and isinstance(function, WRITERS):
+                with frame.run.towards(node):
+                    return call(function, tuple(args), named, frame, origin)
             return call(function, tuple(args), named, frame, origin)
 
         return evaluate
@@ -275,6 +286,9 @@ class Expressions:
                 found = classes.operate(sign, a, b, frame, origin)
                 if found is not objects.MISSING:
                     return found
+            if frame.run.legacy and (isinstance(a, TENSORS) or isinstance(b, TENSORS)):
+                with frame.run.towards(node):
+                    return elementwise.operate(sign, a, b, frame, origin)
             return arithmetic(sign, a, b, origin)
 
         return evaluate
@@ -285,7 +299,15 @@ class Expressions:
         if isinstance(node.op, ast.Not):
             return lambda frame: negated(operand(frame), origin)
         sign = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}[type(node.op)]
-        return lambda frame: signed(sign, operand(frame), origin)
+
+        def evaluate(frame: Frame) -> object:
+            value = operand(frame)
+            if frame.run.legacy and isinstance(value, TENSORS):
+                with frame.run.towards(node):
+                    return elementwise.signed(sign, value, frame, origin)
+            return signed(sign, value, origin)
+
+        return evaluate
 
     def _logical(self, node: ast.BoolOp) -> Evaluate:
         parts = [self.expression(value) for value in node.values]
@@ -325,6 +347,17 @@ class Expressions:
                 right = operand(frame)
                 if not isinstance(left, Number) or not isinstance(right, Number):
                     frame.run.touch(left, right)
+                    if (
+                        frame.run.legacy
+                        and sign in TENSOR_SIGNS
+                        and (isinstance(left, TENSORS) or isinstance(right, TENSORS))
+                        and not (isinstance(left, indices.IndexTensor | None | str))
+                        and not (isinstance(right, indices.IndexTensor | None | str))
+                    ):
+                        if len(rest) > 1:
+                            raise Unsupported("a chain of comparisons of tensors", origin)
+                        with frame.run.towards(node):
+                            return elementwise.operate(sign, left, right, frame, origin)
                     if isinstance(left, INDICES) or isinstance(right, INDICES):
                         mask = index_arithmetic.compare(sign, left, right, origin)
                         held = index_arithmetic.conjunction(held, mask, origin)
@@ -642,6 +675,8 @@ class Expressions:
                     method := classes.special(holder, "__setitem__")
                 ) is not None:
                     call(method, (wanted, value), {}, frame, origin)
+                case View() if frame.run.legacy:
+                    assigning.assign(subscript(holder, wanted, origin), value, frame, origin)
                 case View():
                     raise Unsupported("assigning to a tensor's elements", origin)
                 case _:

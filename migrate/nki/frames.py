@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -157,12 +158,13 @@ class Destination:
     taken: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Pending:
-    """The destination of one expression, found when its operands have been evaluated."""
+    """The destination of one expression, looked for when its operands have been evaluated."""
 
     node: ast.expr
     find: Callable[[], Destination | None]
+    found: Destination | None = None
 
 
 class Frame:
@@ -262,6 +264,20 @@ class Run:
     _loops: dict[tuple[int, int], Loop] = field(default_factory=dict)
     _stacks: dict[tuple[int, int], CallStack] = field(default_factory=dict)
     _axes: dict[str, int] = field(default_factory=dict)
+
+    @contextmanager
+    def towards(self, node: ast.expr) -> Iterator[None]:
+        """While the outermost call of an expression writes: where its result may go."""
+        pending = self.pending
+        if pending is None or pending.node is not node:
+            yield
+            return
+        self.pending = None
+        pending.found = self.destination = pending.find()
+        try:
+            yield
+        finally:
+            self.destination = None
 
     def step(self, count: int = 1) -> None:
         """Use steps of interpretation.  Raises `Exhausted`."""

@@ -31,9 +31,14 @@ STDLIB = frozenset(
 )
 """Modules of Python's own library of which names are read."""
 
+LEGACY = "neuronxcc"
+"""The package that `nki` was a part of in NKI 0.1."""
+
 KNOWN_MODULES = frozenset(
     {
+        LEGACY,
         "nki",
+        "nki.compiler",
         "nki.isa",
         "nki.language",
         "nki.typing",
@@ -52,8 +57,6 @@ CONVENTIONAL = (
 )
 """What names mean in a text without imports of NKI."""
 
-LEGACY = "neuronxcc"
-LEGACY_REASON = "the value-returning style of NKI 0.1 (neuronxcc.nki) is not read yet"
 
 _NOT_VALUES = frozenset({"typing", "typing_extensions", "__future__", "collections.abc"})
 
@@ -67,23 +70,26 @@ class Annotation:
 
 def module(path: str) -> object:
     """What the module `path` stands for."""
+    path = current(path)
     if path in KNOWN_MODULES:
         return Namespace(path)
-    if path.partition(".")[0] == LEGACY:
-        return Unknown(path, LEGACY_REASON, None)
     return Unknown(path, "a module outside the reviewed file", None)
+
+
+def current(path: str) -> str:
+    """The path of a module of NKI 0.1 as it is now."""
+    return path.removeprefix(f"{LEGACY}.") if path.startswith(f"{LEGACY}.nki") else path
 
 
 def member(path: str, name: str) -> object:
     """What `from path import name` binds."""
-    inner = f"{path}.{name}"
+    path = current(path)
+    inner = current(f"{path}.{name}")
     if inner in KNOWN_MODULES:
         return Namespace(inner)
     if path in KNOWN_MODULES:
         from migrate.nki.library import resolve
 
         return resolve(path, name)
-    if path.partition(".")[0] == LEGACY:
-        return Unknown(inner, LEGACY_REASON, None)
     reason = "used for types only" if path in _NOT_VALUES else "a module outside the reviewed file"
     return Unknown(inner, reason, None)

@@ -217,8 +217,7 @@ def pattern(
     _direct(view, origin)
     if by_scalar is not None and by_vector is not None:
         raise KernelFault("type", "scalar_offset and vector_offset exclude each other", origin)
-    if not view.strided:
-        raise Unsupported("an access pattern on a view without strides", origin)
+    views.placed(view, origin)
     if not steps:
         raise KernelFault("value", "an access pattern without axes", origin)
     if not 0 <= dimension < len(view.shape):

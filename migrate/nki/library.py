@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 
-from migrate.nki import allocation, builtins, device_loops, indices, registers
+from migrate.nki import allocation, allocators, builtins, device_loops, indices, registers
 from migrate.nki.definitions import OBJECT
 from migrate.nki.imports import KNOWN_MODULES, STDLIB, Annotation
 from migrate.nki.instructions import INSTRUCTIONS
+from migrate.nki.language import arrays, loops, moves, norms, products, reductions
 from migrate.nki.operators import NUMPY_NAMES, OPERATORS
 from migrate.nki.standard import standard
 from migrate.nki.symbols import constant
@@ -92,8 +93,11 @@ _LANGUAGE: dict[str, object] = {
     "zeros": Builtin("zeros", allocation.zeros),
     "full": Builtin("full", allocation.full),
     "ones": Builtin("ones", allocation.ones),
-    "load": Builtin("load", allocation.load),
-    "store": Builtin("store", allocation.store),
+    **moves.FUNCTIONS,
+    **reductions.FUNCTIONS,
+    **products.FUNCTIONS,
+    **norms.FUNCTIONS,
+    **loops.FUNCTIONS,
     "program_id": Builtin("program_id", builtins.program_id),
     "num_programs": Builtin("num_programs", builtins.num_programs),
     "program_ndim": Builtin("program_ndim", builtins.program_ndim),
@@ -113,6 +117,8 @@ _FLOATS: dict[str, float] = {
 }
 
 _NUMPY: dict[str, object] = {
+    **arrays.FUNCTIONS,
+    **{name: OperatorName(operator) for name, operator in reductions.REDUCTIONS.items()},
     **{name: DType.named(name) for name in (*_DTYPES, "float64", "int64", "uint64")},
     **{name: OperatorName(target) for name, target in NUMPY_NAMES.items()},
     "prod": Builtin("prod", builtins.product),
@@ -136,18 +142,38 @@ _NKI: dict[str, object] = {
     "isa": Namespace("nki.isa"),
     "language": Namespace("nki.language"),
     "typing": Namespace("nki.typing"),
+    "compiler": Namespace("nki.compiler"),
+    "trace": Builtin("trace", builtins.jit),
+    "baremetal": Builtin("baremetal", builtins.jit),
+    "benchmark": Builtin("benchmark", builtins.jit),
+    "profile": Builtin("profile", builtins.jit),
 }
+
+
+_FP32 = {
+    "min": constant(-3.4028234663852886e38),
+    "max": constant(3.4028234663852886e38),
+    "eps": constant(2.0**-23),
+    "tiny": constant(2.0**-126),
+}
+"""`nl.fp32`, the `finfo` of float32."""
 
 
 def resolve(path: str, name: str) -> object:
     """A name of a library module; `Unknown` where it is not read."""
     found: object = None
     match path:
+        case "neuronxcc":
+            found = Namespace("nki") if name == "nki" else None
         case "nki":
             found = _NKI.get(name)
+        case "nki.compiler" | "nki.compiler.sbuf" | "nki.compiler.psum":
+            found = allocators.resolve(path, name)
         case "nki.isa":
             if name in registers.CALLS:
                 return registers.CALLS[name]
+            if name == "get_nc_version":
+                return Builtin(name, allocators.version)
             if name in INSTRUCTIONS:
                 return Instructive(name)
             if name in ENUMS:
@@ -156,6 +182,10 @@ def resolve(path: str, name: str) -> object:
                 return Member("engine", name.removesuffix("_engine"))
         case "nki.language":
             found = _LANGUAGE.get(name)
+            if name == "fp32":
+                return Namespace("nki.language.fp32")
+        case "nki.language.fp32":
+            found = _FP32.get(name)
         case "nki.language.tile_size":
             size = TILE_SIZE.get(name)
             found = constant(size) if size is not None else None

@@ -24,7 +24,7 @@ from migrate.nki.objects import (
     Super,
 )
 from migrate.nki.operations import items_of
-from migrate.nki.symbols import Number, Origin
+from migrate.nki.symbols import Number, Origin, constant
 from migrate.nki.values import (
     Builtin,
     Function,
@@ -80,6 +80,10 @@ def attribute(value: object, name: str, origin: Origin) -> object:
             return value.member(name, origin)
         case DType():
             found = str(value) if name in ("name", "__name__") else None
+            if name == "type":
+                found = value
+            if name == "itemsize":
+                found = constant(value.bytes, origin)
         case Member():
             found = value.name if name == "name" else None
         case Unknown():

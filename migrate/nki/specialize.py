@@ -33,6 +33,7 @@ from migrate.nki.objects import Instance
 from migrate.nki.operations import MAX_NESTING
 from migrate.nki.parse import Kernel, Module, is_jit
 from migrate.nki.statements import Compiler
+from migrate.nki.styles import returns_tiles
 from migrate.nki.symbols import Number, Origin, constant
 from migrate.nki.values import (
     Buffer,
@@ -116,6 +117,7 @@ def specialize(
         scope=scope,
         grid=grid,
         accumulators={} if accumulators else None,
+        legacy=returns_tiles(module, kernel),
     )
     project = module.project
     compiler = Compiler(module.source, project.file if project is not None else None)
@@ -128,8 +130,6 @@ def specialize(
         _load_module(module, compiler, run)
         tensors = _tensors(kernel, args, run, compiler)
         parameters.extend(tensors.items())
-        if module.generation == "0.1":
-            raise Unsupported(imports.LEGACY_REASON, compiler.origin(kernel.node))
         run.open = True
         result = _programs(kernel, args, tensors, run, compiler)
         finished = True
@@ -241,6 +241,8 @@ def _programs(
     """The kernel's result, after all programs of the grid have run in order."""
     if prod(run.grid) == 1:
         return _call(kernel, args, tensors, run, compiler)
+    if prod(run.grid) < 1:
+        raise Unsupported("a grid without programs")
     node = kernel.node
     column = node.col_offset
     header = Origin(

@@ -28,6 +28,7 @@ from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.expressions import Expressions, sign_of
 from migrate.nki.flow import BREAK, CONTINUE, Execute, Flow, Returned
 from migrate.nki.frames import Assertion, Code, Evaluate, Frame
+from migrate.nki.language import assigning
 from migrate.nki.objects import Class, Cursor, Generator, Instance, Set
 from migrate.nki.operations import arithmetic, text_of, truth
 from migrate.nki.parse import is_jit
@@ -247,11 +248,19 @@ class Compiler(Expressions):
         binds = [self.target(target) for target in targets]
         hint = targets[0].id if isinstance(targets[0], ast.Name) else ""
         place = self.origin(value)
+        filled = None
+        if len(targets) == 1 and isinstance(targets[0], ast.Subscript):
+            filled = assigning.into(self.expression(as_load(targets[0])), compute, value)
 
         def execute(frame: Frame) -> Flow:
             if hint:
                 frame.run.hint = hint
-            found = compute(frame)
+            if filled is not None and frame.run.legacy:
+                found = filled(frame)
+                if found is assigning.WRITTEN:
+                    return None
+            else:
+                found = compute(frame)
             if isinstance(found, Number):
                 found = placed(found, place)
             for bind in binds:
@@ -268,7 +277,11 @@ class Compiler(Expressions):
         sign = sign_of(node.op)
         origin = self.origin(node)
 
+        adds = assigning.onto(load, compute, node.value, sign, origin)
+
         def execute(frame: Frame) -> Flow:
+            if frame.run.legacy and adds(frame):
+                return None
             before = load(frame)
             operand = compute(frame)
             if not isinstance(before, Number):

@@ -33,6 +33,8 @@ def attribute(view: View, name: str) -> object:
             return constant(view.offset)
         case "strides":
             return tuple(constant(stride) for stride in view.strides)
+    if name == "broadcast_to":
+        return Builtin(name, _broadcast_to(view))
     method = _METHODS.get(name)
     if method is None:
         return None
@@ -259,7 +261,26 @@ def _indirect(_: View, __: dict[str, object], origin: Origin) -> object:
     raise Unsupported("offsets along the free axis, one for several partitions", origin)
 
 
+Host = Callable[[Frame, tuple[object, ...], dict[str, object], Origin], object]
 _Method = Callable[[View, dict[str, object], Origin], object]
+
+
+def _broadcast_to(view: View) -> Host:
+    """`tile.broadcast_to(shape)` of NKI 0.1."""
+
+    def call(
+        frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
+    ) -> object:
+        from migrate.nki.language.products import broadcast_to
+
+        given = dict(zip(("shape",), args, strict=False)) | keywords
+        if given.keys() != {"shape"}:
+            raise KernelFault("type", "broadcast_to is called with the wrong arguments", origin)
+        return broadcast_to(view, given["shape"], frame, origin)
+
+    return call
+
+
 _METHODS: dict[str, tuple[tuple[str, ...], _Method]] = {
     "reshape": (("shape",), _reshape),
     "permute": (("dims",), _permute),

@@ -419,15 +419,28 @@ def moved_axes(parts: tuple[Indirect, ...], renamed: Mapping[int, int]) -> tuple
     )
 
 
+def placed(view: View, origin: Origin) -> None:
+    """Check that an access pattern on the view has one meaning."""
+    if not view.strided:
+        raise Unsupported("an access pattern on a view without strides", origin)
+    if view.offset:
+        raise Unsupported(
+            "an access pattern on a part of a tensor: the documentation contradicts itself on"
+            " where it starts",
+            origin,
+        )
+
+
 def pattern(
     view: View, steps: Sequence[tuple[Number, Number]], offset: Number | None, origin: Origin
 ) -> View:
     """`.ap`: (step, count) pairs in elements of the buffer's storage.
 
-    Without `offset` the view's own applies.
+    Raises `Unsupported` for a view that starts elsewhere than its buffer: the pattern starts
+    there, too, or `offset` elements further (nki.language.NkiTensor.ap), or the view makes no
+    difference (nki/deep-dives/nki-aps.rst).
     """
-    if not view.strided and offset is None:
-        raise Unsupported("an access pattern on a view without strides", origin)
+    placed(view, origin)
     total = product(view.buffer.shape)
     start = offset if offset is not None else constant(view.offset, origin)
     low = high = int(start.value)

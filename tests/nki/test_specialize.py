@@ -199,15 +199,14 @@ return x
     assert not result.complete
 
 
-def test_the_value_returning_generation_is_reported() -> None:
+def test_the_value_returning_generation_is_read() -> None:
     text = (
         "import neuronxcc.nki as nki\nimport neuronxcc.nki.language as nl\n\n"
         "@nki.jit\ndef k(x):\n    return nl.load(x)\n"
     )
     found, result = stream(text, {"x": tensor("x", 4)})
-    assert found == []
-    assert result.events[0].kind == "unsupported"
-    assert "value-returning style" in result.events[0].message
+    assert [instruction.opcode for instruction in found] == ["dma_copy"]
+    assert result.complete
 
 
 def test_nothing_of_the_file_is_run(tmp_path: object) -> None:

@@ -10,7 +10,7 @@ from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame
 from migrate.nki.indices import Masked
 from migrate.nki.issue import issue
-from migrate.nki.symbols import Number, Origin
+from migrate.nki.symbols import Number, Origin, constant
 from migrate.nki.values import Memory, OperatorName, Unknown, View, describe
 from migrate.numerics.dtypes import DType
 
@@ -42,6 +42,11 @@ class Expansion:
         part, self.part = self.part, self.part + 1
         issue(opcode, args, keywords, self.frame, self.origin, part)
 
+    def bare(self, opcode: str, *args: object, **keywords: object) -> None:
+        """An instruction that the mask is not about: it works on whole tiles of the expansion."""
+        part, self.part = self.part, self.part + 1
+        issue(opcode, args, keywords, self.frame, self.origin, part)
+
     def tile(
         self, shape: Sequence[object], dtype: DType, memory: Memory = Memory.SBUF, name: str = ""
     ) -> View:
@@ -65,6 +70,9 @@ class Expansion:
         assigned to (NKI 0.1: the assignment decides the buffer).
         """
         wanted = dtype_of(asked, self.origin) if asked is not None else None
+        if self.legacy and len(shape) == 1:
+            # In NKI 0.1 a tile of one axis is a column.
+            shape = (shape[0], constant(1))
         place = self.frame.run.destination
         if place is not None and not place.accumulate:
             view = place.view
