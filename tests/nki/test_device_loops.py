@@ -254,3 +254,13 @@ def test_a_budget_of_steps_holds_for_the_turns() -> None:
     except Exhausted:
         return
     assert not found.complete
+
+
+def test_what_a_body_puts_into_its_position_has_no_effect_on_the_loop() -> None:
+    add = ADD.format(row=ROW)
+    text = summing(
+        f"def body(i):{add}    nisa.register_move(dst=i, src=77)\nnl.fori_loop(0, stop, body)"
+    )
+    x = normal(5, 3)
+    found = run(text, x, ints(4)).outputs[0]
+    np.testing.assert_allclose(found[0], x[:4].sum(axis=0), rtol=1e-6, atol=1e-6)

@@ -319,3 +319,11 @@ return out
     )
     found = simulate(module(text), "k", (normal(5, 6),), domain=Rounded())
     assert "out-of-bounds" in {p.code for p in found.specialization.problems}
+
+
+@pytest.mark.parametrize("offset", ["", ", offset=0", ", scalar_offset=at[0:1, 0:1]"])
+def test_a_pattern_on_a_part_of_a_tensor_may_start_in_two_places(offset: str) -> None:
+    text = moves("tile", f"x[3:9].ap([[width, rows], [1, width]]{offset})")
+    found = simulate(module(text), "k", (normal(9, 6), ints(1, 2, 0)[:, None]), domain=Rounded())
+    assert not found.complete
+    assert any("contradicts" in event.message for event in found.specialization.events)
