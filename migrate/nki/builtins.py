@@ -35,6 +35,7 @@ from migrate.nki.values import (
     View,
     describe,
 )
+from migrate.numerics.dtypes import DType
 
 MAX_DIGITS = 400
 """Digits to round to: more than a float has on either side of its point."""
@@ -165,6 +166,16 @@ def memory_test(*names: str) -> Host:
         return value.value in names
 
     return test
+
+
+def bytes_of(
+    _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
+) -> object:
+    """`sizeinbytes(dtype)`."""
+    (value,) = _positional("sizeinbytes", args, keywords, origin, 1)
+    if not isinstance(value, DType):
+        raise KernelFault("type", f"sizeinbytes of {describe(value)}", origin)
+    return constant(value.bytes, origin)
 
 
 def jit(_: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin) -> object:

@@ -78,7 +78,11 @@ def module(path: str) -> object:
 
 def current(path: str) -> str:
     """The path of a module of NKI 0.1 as it is now."""
-    return path.removeprefix(f"{LEGACY}.") if path.startswith(f"{LEGACY}.nki") else path
+    if path.startswith(f"{LEGACY}.nki"):
+        path = path.removeprefix(f"{LEGACY}.")
+    # Kernels name enums as `nki.isa.constants.oob_mode`, too, which no documentation does.
+    path = path.replace("nki.isa.constants", "nki.isa", 1)
+    return path.replace("nki.language.constants", "nki.language", 1)
 
 
 def member(path: str, name: str) -> object:

@@ -103,6 +103,7 @@ _LANGUAGE: dict[str, object] = {
     "program_ndim": Builtin("program_ndim", builtins.program_ndim),
     "no_reorder": Builtin("no_reorder", lambda *_: Annotation("no_reorder")),
     "device_print": Builtin("device_print", lambda *_: None),
+    "sizeinbytes": Builtin("sizeinbytes", builtins.bytes_of),
     "is_hbm": Builtin("is_hbm", builtins.memory_test("hbm", "shared_hbm")),
     "is_sbuf": Builtin("is_sbuf", builtins.memory_test("sbuf")),
     "is_psum": Builtin("is_psum", builtins.memory_test("psum")),
@@ -176,12 +177,16 @@ def resolve(path: str, name: str) -> object:
                 return Builtin(name, allocators.version)
             if name in INSTRUCTIONS:
                 return Instructive(name)
+            if name == "constants":
+                return Namespace("nki.isa")
             if name in ENUMS:
                 return Namespace(f"nki.isa.{name}")
             if name.endswith("_engine") and name.removesuffix("_engine") in ENUMS["engine"]:
                 return Member("engine", name.removesuffix("_engine"))
         case "nki.language":
             found = _LANGUAGE.get(name)
+            if name == "constants":
+                return Namespace("nki.language")
             if name == "fp32":
                 return Namespace("nki.language.fp32")
         case "nki.language.fp32":
