@@ -132,13 +132,19 @@ def _reduction(values: Operands, reference: str, axis: int, origin: Origin) -> l
 
 def _rows(values: Operands, reference: str, axis: int, origin: Origin) -> list[Place]:
     """What is read loses the positions; every other operand its partitions."""
-    if reference != "data":
+    if reference not in ("data", "src"):
         raise Unsupported(f"a mask on {reference} alone", origin)
-    found: list[Place] = [("data", axis)]
+    found: list[Place] = [(reference, axis)]
     if axis == 0:
-        others = (n for n, value in values.items() if isinstance(value, View) and n != "data")
+        others = (n for n, value in values.items() if isinstance(value, View) and n != reference)
         found += [(name, 0) for name in others]
     return found
+
+
+def _replacement(values: Operands, reference: str, axis: int, origin: Origin) -> list[Place]:
+    """What is read and what is written lose the positions; other operands their partitions."""
+    found = _rows(values, reference, axis, origin)
+    return found if axis == 0 else [*found, ("dst", axis)]
 
 
 def _transposition(values: Operands, reference: str, axis: int, origin: Origin) -> list[Place]:
@@ -168,7 +174,8 @@ _REFERENCES: dict[str, tuple[str, ...]] = {
     "tensor_reduce": ("data",),
     "bn_stats": ("data",),
     "bn_aggr": ("data",),
-    "max8": ("data",),
+    "max8": ("src",),
+    "nc_match_replace8": ("data",),
     "nc_find_index8": ("data",),
     "nc_transpose": ("data",),
     "nc_matmul": ("moving", "stationary"),
@@ -179,6 +186,7 @@ _ALONG: dict[str, Callable[[Operands, str, int, Origin], list[Place]]] = {
     "bn_stats": _rows,
     "bn_aggr": _rows,
     "max8": _rows,
+    "nc_match_replace8": _replacement,
     "nc_find_index8": _rows,
     "nc_transpose": _transposition,
     "nc_matmul": _matmul,

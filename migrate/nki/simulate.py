@@ -89,11 +89,14 @@ def simulate(
     meter: Meter | None = None,
     order: Order = "blas",
     formats: Mapping[str, DType] | None = None,
+    seed: int | None = None,
 ) -> Execution[V]:
     """Run one kernel, all programs of its grid one after the other.
 
     `args` are NumPy arrays (tensors) and plain values, by name or in the kernel's order;
-    `formats` gives the dtype of arrays whose storage does not say it (tfloat32).  Raises
+    `formats` gives the dtype of arrays whose storage does not say it (tfloat32).  The hardware's
+    random numbers are not documented: with a `seed` they are NumPy's Philox stream of it, without
+    one the run is incomplete where they are drawn.  Raises
     `SourceError` for an unknown kernel or arguments that do not fit it.
     """
     meter = meter if meter is not None else Meter(doing=f"simulating {kernel_name}")
@@ -114,7 +117,7 @@ def simulate(
         dtype = (formats or {}).get(name) or _dtype_of(name, array, module)
         shape = tuple(size(f"{name}.shape[{k}]", n) for k, n in enumerate(array.shape))
         specs[name] = TensorSpec(shape, dtype)
-    runner = _Runner(domain, meter, order, arrays)
+    runner = _Runner(domain, meter, order, arrays, seed)
     found = specialize(
         module,
         kernel_name,
@@ -142,8 +145,14 @@ class _Runner(Generic[V]):
     """Executes instructions; a `Machine` on arrays."""
 
     def __init__(
-        self, domain: Domain[V], meter: Meter, order: Order, arrays: Mapping[str, Array]
+        self,
+        domain: Domain[V],
+        meter: Meter,
+        order: Order,
+        arrays: Mapping[str, Array],
+        seed: int | None,
     ) -> None:
+        self.stream = None if seed is None else np.random.Generator(np.random.Philox(seed))
         self.domain = domain
         self.meter = meter
         self.order: Order = order
@@ -514,7 +523,18 @@ class _Runner(Generic[V]):
         return part_of(view, parts)
 
     def random(self, distribution: str, shape: Sequence[Number], dtype: DType) -> V:
-        raise Unsupported("random numbers, whose generator is not documented")
+        if self.stream is None or distribution == "state":
+            raise Unsupported("random numbers, whose generator is not documented")
+        sizes = tuple(int(n.value) for n in shape)
+        size = 8 * math.prod(sizes)
+        self.meter.take(size)
+        self.meter.give(size)
+        if distribution == "uniform":
+            return self.domain.from_array(self.stream.random(sizes, np.float32), DType.FLOAT32)
+        if not dtype.is_integer:
+            raise Unsupported(f"random bits of a {dtype}")
+        bits = self.stream.integers(0, 1 << (8 * dtype.bytes), sizes, np.uint64)
+        return self.domain.from_array(bits.astype(dtype.numpy), dtype)
 
     def write(self, view: View, value: V) -> None:
         self._store(view, self.convert(value, view.dtype))

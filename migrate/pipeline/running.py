@@ -27,16 +27,26 @@ if TYPE_CHECKING:
     from migrate.source import Span
 
 
-class OutOfBounds(IndexError):
-    """An access outside an array; where it is, and where the array is from, are notes."""
+class _Outside(Exception):
+    """An access outside an array: where it is, and where the array is from."""
 
     def __init__(self, message: str, place: Span | None, allocated: Span | None = None) -> None:
         super().__init__(message)
         self.place = place
-        if place is not None:
-            self.add_note(f"at {place}")
-        if allocated is not None:
-            self.add_note(f"allocated at {allocated}")
+        self.allocated = allocated
+
+    def told(self) -> IndexError:
+        """As Python says it, with the places as notes."""
+        error = IndexError(str(self))
+        if self.place is not None:
+            error.add_note(f"at {self.place}")
+        if self.allocated is not None:
+            error.add_note(f"allocated at {self.allocated}")
+        return error
+
+
+SEED = 0
+"""Of the numbers that kernels draw."""
 
 
 class UnwrittenRead(UserWarning):
@@ -59,12 +69,18 @@ def run(
     if Path(file).suffix == ".py" and block is None:
         if template is not None or shared:
             raise SourceError("template and shared are of CUDA kernels", file=file)
-        return _nki(file, kernel, args, named, extents(grid or ()), target)
+        try:
+            return _nki(file, kernel, args, named, extents(grid or ()), target)
+        except _Outside as error:
+            raise error.told() from None
     if grid is None or block is None:
         raise SourceError("a CUDA kernel needs grid and block", file=file)
-    return _cuda(
-        file, kernel, args, named, _three(grid, file), _three(block, file), template, shared
-    )
+    try:
+        return _cuda(
+            file, kernel, args, named, _three(grid, file), _three(block, file), template, shared
+        )
+    except _Outside as error:
+        raise error.told() from None
 
 
 def extents(grid: int | Sequence[int]) -> tuple[int, ...]:
@@ -121,7 +137,14 @@ def _simulated(
     meter = Meter(Budget(), f"running {chosen.name}")
     try:
         execution = simulate(
-            module, chosen.name, plain, domain=Rounded(), target=target, grid=grid, meter=meter
+            module,
+            chosen.name,
+            plain,
+            domain=Rounded(),
+            target=target,
+            grid=grid,
+            meter=meter,
+            seed=SEED,
         )
     except Exhausted as stop:
         raise SourceError(str(stop), file=file, where=stop.where or chosen.span) from None
@@ -132,8 +155,22 @@ def _simulated(
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's scalars as Python's."""
-    return value.item() if isinstance(value, np.generic) else value
+    """NumPy's scalars as Python's; functions of NumPy and NKI as the operators they stand for."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray) or not (callable(value) or hasattr(value, "_name")):
+        return value
+    from migrate.nki.library import resolve
+    from migrate.nki.values import Unknown
+
+    # What stands in for a package that is not installed has the dotted name (`_name`).
+    dotted = getattr(value, "_name", None)
+    if not isinstance(dotted, str):
+        module = getattr(value, "__module__", None) or "numpy"
+        dotted = f"{module}.{getattr(value, '__name__', '')}"
+    path, _, name = dotted.removeprefix("neuronxcc.").rpartition(".")
+    found = resolve(path.replace("numpy.core.fromnumeric", "numpy"), name)
+    return value if isinstance(found, Unknown) else found
 
 
 def _shaped(structure: Structure, outputs: Sequence[Any]) -> Any:
@@ -154,7 +191,7 @@ def _check(execution: Execution[Any], file: str, where: Span) -> None:
     """Raise for what makes the numbers of a run mean nothing, warn of what may."""
     for happening in execution.happenings:
         if happening.code == "out-of-bounds":
-            raise OutOfBounds(happening.message, happening.span, happening.related)
+            raise _Outside(happening.message, happening.span, happening.related)
     if not execution.complete:
         for event in execution.specialization.events:
             if event.kind != "print":
@@ -225,7 +262,7 @@ def cuda_run(
     name = cuda_kernel(program, kernel).name
     try:
         return _executed(program, name, args, grid, block, template, shared, file)
-    except OutOfBounds as error:
+    except _Outside as error:
         raise SourceError(str(error), file=file, where=error.place) from None
 
 
@@ -261,7 +298,7 @@ def _executed(
         raise SourceError(gap.reason, file=file, where=gap.span) from None
     except Fault as fault:
         if fault.event.kind == "out-of-bounds":
-            raise OutOfBounds(fault.event.message, fault.event.span) from None
+            raise _Outside(fault.event.message, fault.event.span) from None
         raise SourceError(fault.event.message, file=file, where=fault.event.span) from None
     except Exhausted as stop:
         raise SourceError(str(stop), file=file, where=stop.where or definition.span) from None
@@ -277,7 +314,7 @@ def nki_run(
     """See `migrate.api.run_nki`."""
     try:
         execution = _simulated(file, kernel, args, (), target)
-    except OutOfBounds as error:
+    except _Outside as error:
         raise SourceError(str(error), file=file, where=error.place) from None
     results = {f"out{n}": np.asarray(v) for n, v in enumerate(execution.outputs)}
     for name, content in execution.inputs_after.items():

@@ -91,6 +91,10 @@ def call(
         if parameter.kind == "operator" and parameter.name in given:
             given[parameter.name] = operator_of(given[parameter.name])
     e = Expansion(frame, origin, given.pop("mask", None))
+    if opcode == "dma_copy" and given.get("dst_rmw_op") is not None:
+        dst, operator = given.get("dst"), operator_of(given["dst_rmw_op"])
+        e.emit("dma_compute", dst, (dst, given.get("src")), operator)
+        return Issued("dma_compute")
     if given.get("dst") is not None:
         rest = _without(opcode, given)
         e.emit(opcode, **rest)
@@ -116,8 +120,6 @@ def _without(opcode: str, keywords: dict[str, object]) -> dict[str, object]:
     for name in ("mask",):
         if name in keywords:
             kept[name] = keywords[name]
-    if keywords.get("dst_rmw_op") is not None:
-        raise Unsupported(f"{opcode} that combines with what is there (dst_rmw_op)")
     return kept
 
 
@@ -241,7 +243,14 @@ def _matmul(e: Expansion, given: Given) -> object:
         and value not in (None, (), False)
     }
     if options:
-        dst = e.result((*left.shape[1:], *right.shape[1:]), DType.FLOAT32, None, Memory.PSUM)
+        first = 1
+        mode = options.get("perf_mode")
+        if isinstance(mode, str):
+            # A name of the generation that has it follows (`double_row_gen3`).
+            options["perf_mode"] = Member("matmul_perf_mode", mode.partition("_gen")[0])
+            first = 2 if mode.startswith("double_row") else 1
+        shape = (*left.shape[first:], *right.shape[first:])
+        dst = e.result(shape, DType.FLOAT32, None, Memory.PSUM)
         transposes = truth(options.get("is_transpose", False), e.origin)
         if transposes and dst.dtype is not right.dtype:
             dst = e.tile(dst.shape, right.dtype, Memory.PSUM)
