@@ -60,6 +60,8 @@ class Elements:
     inside: Array | None
     limit: int = 0
     """Where some do not exist: the size of the first dimension that is left."""
+    first: int = 0
+    """Where some do not exist: the flat position of the first of them."""
 
 
 class Contents(Generic[V]):
@@ -159,4 +161,5 @@ def _checked(view: View, moved: Mapping[int, Array]) -> Elements:
         step *= limit
     if bool(inside.all()):
         return Elements(positions, None)
-    return Elements(np.where(inside, positions, 0), inside, left)
+    first = int(positions[~inside][0])
+    return Elements(np.where(inside, positions, 0), inside, left, first)

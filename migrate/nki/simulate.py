@@ -58,6 +58,10 @@ class Happening:
     span: Span
     related: Span | None
     count: int
+    index: int = 0
+    """Of an access outside a tensor: the first position, in elements of the whole tensor."""
+    size: int = 0
+    """Elements of that tensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,11 +284,19 @@ class _Runner(Generic[V]):
         self.failed = True
         self._report("unsupported", reason, None, 0)
 
-    def _report(self, code: Fault, message: str, related: Span | None, count: int) -> None:
+    def _report(
+        self,
+        code: Fault,
+        message: str,
+        related: Span | None,
+        count: int,
+        index: int = 0,
+        size: int = 0,
+    ) -> None:
         assert self._span is not None
         key = (code, self._span, related)
         if key not in self.happenings and len(self.happenings) < 1000:
-            self.happenings[key] = Happening(code, message, self._span, related, count)
+            self.happenings[key] = Happening(code, message, self._span, related, count, index, size)
 
     def finish(self, found: Specialization) -> Execution[V]:
         self._span, self._active = found.kernel.span, None
@@ -365,7 +377,7 @@ class _Runner(Generic[V]):
         written = self._marks(view, storage, places)
         chosen = self._chosen(view)
         if places.inside is not None:
-            self._check_inside(view, places.inside, chosen, "read")
+            self._check_inside(view, places.inside, chosen, "read", places.first)
             written = written | ~places.inside
         if chosen is not None:
             written = written | ~chosen
@@ -378,7 +390,9 @@ class _Runner(Generic[V]):
                 missing,
             )
 
-    def _check_inside(self, view: View, inside: Array, chosen: Array | None, done: str) -> None:
+    def _check_inside(
+        self, view: View, inside: Array, chosen: Array | None, done: str, first: int
+    ) -> None:
         missed = ~inside if chosen is None else ~inside & chosen
         outside = int(np.count_nonzero(missed))
         if outside and not (self._skips and view.indirect):
@@ -387,6 +401,8 @@ class _Runner(Generic[V]):
                 f"{outside} elements outside {view.buffer.name} are {done}",
                 view.buffer.site.span,
                 outside,
+                first,
+                view.buffer.elements,
             )
 
     def dtype(self, value: V) -> DType:
@@ -546,7 +562,7 @@ class _Runner(Generic[V]):
         value = self.domain.broadcast(value, view.sizes)
         kept, chosen = places.inside, self._chosen(view)
         if kept is not None:
-            self._check_inside(view, kept, chosen, "written")
+            self._check_inside(view, kept, chosen, "written", places.first)
         for left in (chosen, None if self._kept is None else self._kept.reshape(view.sizes)):
             if left is not None:
                 kept = left if kept is None else kept & left

@@ -30,14 +30,25 @@ if TYPE_CHECKING:
 class _Outside(Exception):
     """An access outside an array: where it is, and where the array is from."""
 
-    def __init__(self, message: str, place: Span | None, allocated: Span | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        place: Span | None,
+        allocated: Span | None = None,
+        index: tuple[int, int] | None = None,
+    ) -> None:
         super().__init__(message)
         self.place = place
         self.allocated = allocated
+        self.index = index
 
     def told(self) -> IndexError:
-        """As Python says it, with the places as notes."""
+        """As NumPy says it of the flat tensor, with what happened and where as notes."""
         error = IndexError(str(self))
+        if self.index is not None:
+            index, size = self.index
+            error = IndexError(f"index {index} is out of bounds for axis 0 with size {size}")
+            error.add_note(str(self))
         if self.place is not None:
             error.add_note(f"at {self.place}")
         if self.allocated is not None:
@@ -191,7 +202,12 @@ def _check(execution: Execution[Any], file: str, where: Span) -> None:
     """Raise for what makes the numbers of a run mean nothing, warn of what may."""
     for happening in execution.happenings:
         if happening.code == "out-of-bounds":
-            raise _Outside(happening.message, happening.span, happening.related)
+            raise _Outside(
+                happening.message,
+                happening.span,
+                happening.related,
+                (happening.index, happening.size),
+            )
     if not execution.complete:
         for event in execution.specialization.events:
             if event.kind != "print":
@@ -298,7 +314,11 @@ def _executed(
         raise SourceError(gap.reason, file=file, where=gap.span) from None
     except Fault as fault:
         if fault.event.kind == "out-of-bounds":
-            raise _Outside(fault.event.message, fault.event.span) from None
+            event = fault.event
+            index = None
+            if event.index is not None and event.size is not None:
+                index = (event.index, event.size)
+            raise _Outside(event.message, event.span, index=index) from None
         raise SourceError(fault.event.message, file=file, where=fault.event.span) from None
     except Exhausted as stop:
         raise SourceError(str(stop), file=file, where=stop.where or definition.span) from None
