@@ -57,7 +57,8 @@ _DTYPES = {
     name: DType.named(name)
     for name in (
         "int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "float32", "bfloat16",
-        "tfloat32", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "bool_",
+        "tfloat32", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "bool_",
+        "float8_e5m2_x4", "float8_e4m3fn_x4", "float4_e2m1fn_x4",
     )
 }  # fmt: skip
 
@@ -103,7 +104,6 @@ _LANGUAGE: dict[str, object] = {
     "program_ndim": Builtin("program_ndim", builtins.program_ndim),
     "no_reorder": Builtin("no_reorder", lambda *_: Annotation("no_reorder")),
     "device_print": Builtin("device_print", lambda *_: None),
-    "sizeinbytes": Builtin("sizeinbytes", builtins.bytes_of),
     "is_hbm": Builtin("is_hbm", builtins.memory_test("hbm", "shared_hbm")),
     "is_sbuf": Builtin("is_sbuf", builtins.memory_test("sbuf")),
     "is_psum": Builtin("is_psum", builtins.memory_test("psum")),
@@ -187,6 +187,8 @@ def resolve(path: str, name: str) -> object:
             found = _LANGUAGE.get(name)
             if name == "constants":
                 return Namespace("nki.language")
+            if name == "sizeinbytes":  # of `nki.language.constants`
+                return Builtin(name, builtins.bytes_of)
             if name == "fp32":
                 return Namespace("nki.language.fp32")
         case "nki.language.fp32":

@@ -49,6 +49,7 @@ from migrate.nki.frames import Event
 from migrate.nki.instructions import INSTRUCTIONS
 from migrate.nki.parse import Module
 from migrate.nki.program import Program
+from migrate.nki.reinterpret import check_packed
 from migrate.nki.resolve import ResolvedSite, condition, resolve
 from migrate.nki.specialize import Specialization, specialize
 from migrate.nki.symbols import Number
@@ -375,6 +376,7 @@ class _Lifter:
         builder = InstructionBuilder(self.program, site, tuple(self.loops), self.ranges)
         builder.starts_at_zero = id(node) in self.from_zero
         try:
+            check_packed(site.instruction)
             spec.semantics(builder, site.instruction)
         except (Unsupported, TooComplex, ZeroDivisionError) as gap:
             self.program.current.update(current)

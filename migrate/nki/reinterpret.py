@@ -11,15 +11,38 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from migrate.nki.errors import Unsupported
+from migrate.nki.symbols import Number
+from migrate.nki.values import View
 from migrate.numerics.domain import Domain
 from migrate.numerics.dtypes import DType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from migrate.nki.frames import Instruction
+
     Array: TypeAlias = NDArray[Any]
 
 V = TypeVar("V")
+
+_MOVES = frozenset({"dma_copy", "tensor_copy", "dma_transpose"})
+"""Instructions that leave elements as they are where both sides have one format."""
+
+
+def check_packed(instruction: Instruction) -> None:
+    """Raise `Unsupported` where an instruction does not just move packed numbers."""
+    views = [(name, v) for name, v in instruction.operands if isinstance(v, View)]
+    if not any(view.dtype.is_packed for _, view in views):
+        return
+    if instruction.opcode in _MOVES:
+        if len({view.dtype for name, view in views if ":" not in name}) == 1:
+            return
+    elif instruction.opcode == "memset":
+        value = instruction.operand("value")
+        if isinstance(value, Number) and value.value == 0:
+            return
+    raise Unsupported(f"{instruction.opcode} of packed numbers")
+
 
 _UNSIGNED = {1: DType.UINT8, 2: DType.UINT16, 4: DType.UINT32}
 

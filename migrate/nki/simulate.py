@@ -22,7 +22,7 @@ from migrate.nki.instructions import INSTRUCTIONS
 from migrate.nki.memory import Contents, Elements, Storage
 from migrate.nki.parse import Module
 from migrate.nki.parts import Part, part_of
-from migrate.nki.reinterpret import cells, put, taken
+from migrate.nki.reinterpret import cells, check_packed, put, taken
 from migrate.nki.replay import Replay
 from migrate.nki.semantics import Rearrangement
 from migrate.nki.specialize import Specialization, specialize
@@ -212,6 +212,7 @@ class _Runner(Generic[V]):
                 self._skips = isinstance(mode, Member) and mode.name == "skip"
                 self._kept = None
                 self._opcode = instruction.opcode
+                check_packed(instruction)
                 spec.semantics(self, instruction)
         except Unsupported as gap:
             self._fail(gap.reason)
@@ -409,7 +410,9 @@ class _Runner(Generic[V]):
         return self.domain.dtype(value)
 
     def convert(self, value: V, dtype: DType) -> V:
-        if self.domain.dtype(value) is dtype:
+        held = self.domain.dtype(value)
+        # Packed numbers are held as unsigned integers.
+        if held is dtype or (dtype.is_packed and held.numpy == dtype.numpy):
             return value
         return self.domain.cast(value, dtype, Rule.NKI)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import numpy as np
 
-Kind = Literal["float", "int", "uint", "bool"]
+Kind = Literal["float", "int", "uint", "bool", "packed"]
 Overflow = Literal["inf", "nan", "saturate"]
 
 
@@ -68,6 +68,10 @@ class DType(Enum):
     UINT32 = "uint32"
     UINT64 = "uint64"
     BOOL = "bool"
+    # Four elements of a microscaling format in one of storage: moved, never computed with.
+    FLOAT8_E5M2_X4 = "float8_e5m2_x4"
+    FLOAT8_E4M3FN_X4 = "float8_e4m3fn_x4"
+    FLOAT4_E2M1FN_X4 = "float4_e2m1fn_x4"
 
     @staticmethod
     def named(spelling: str) -> DType:
@@ -84,8 +88,8 @@ class DType(Enum):
     def of(numpy_dtype: np.dtype[Any]) -> DType:
         """The format of a NumPy (or `ml_dtypes`) storage type.
 
-        `tfloat32` is stored as `float32` and reads back as that.  Raises `KeyError` for
-        a type that is no format of ours (object, complex, text).
+        `tfloat32` is stored as `float32` and reads back as that, a packed format as unsigned
+        integers.  Raises `KeyError` for a type that is no format of ours (object, complex, text).
         """
         return _SPELLINGS[numpy_dtype.name]
 
@@ -104,6 +108,11 @@ class DType(Enum):
     def is_integer(self) -> bool:
         """Whether this is a signed or unsigned integer (a bool is not)."""
         return _FORMATS[self].kind in {"int", "uint"}
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether an element is several numbers; as a number it stands for its bits."""
+        return _FORMATS[self].kind == "packed"
 
     @property
     def bits(self) -> int:
@@ -144,7 +153,7 @@ class DType(Enum):
                 raise ValueError(f"{self} is not an integer format")
             case "int":
                 return -(1 << (form.bits - 1)), (1 << (form.bits - 1)) - 1
-            case "uint":
+            case "uint" | "packed":
                 return 0, (1 << form.bits) - 1
             case "bool":
                 return 0, 1
@@ -198,6 +207,9 @@ _FORMATS: dict[DType, _Format] = {
     DType.UINT32: _Format("uint", 32, 32, signed=False),
     DType.UINT64: _Format("uint", 64, 64, signed=False),
     DType.BOOL: _Format("bool", 8, 1, signed=False),
+    DType.FLOAT8_E5M2_X4: _Format("packed", 32, 32, signed=False),
+    DType.FLOAT8_E4M3FN_X4: _Format("packed", 32, 32, signed=False),
+    DType.FLOAT4_E2M1FN_X4: _Format("packed", 16, 16, signed=False),
 }
 
 _ALIASES: dict[DType, tuple[str, ...]] = {
@@ -221,6 +233,9 @@ _ALIASES: dict[DType, tuple[str, ...]] = {
     DType.UINT32: ("u32", "uint32_t"),
     DType.UINT64: ("u64", "uint64_t"),
     DType.BOOL: ("bool_", "boolean"),
+    DType.FLOAT8_E5M2_X4: ("e5m2_x4",),
+    DType.FLOAT8_E4M3FN_X4: ("e4m3fn_x4",),
+    DType.FLOAT4_E2M1FN_X4: ("e2m1fn_x4",),
 }
 
 _SPELLINGS: dict[str, DType] = {
@@ -235,6 +250,8 @@ def _storage(dtype: DType) -> np.dtype[Any]:
 
     if dtype is DType.TFLOAT32:
         return np.dtype(np.float32)
+    if dtype.is_packed:
+        return np.dtype(f"uint{dtype.bits}")
     narrow = getattr(ml_dtypes, dtype.value, None)
     found: np.dtype[Any] = np.dtype(narrow if narrow is not None else dtype.value)
     return found

@@ -161,6 +161,8 @@ def test_unknown_spelling() -> None:
 @pytest.mark.parametrize("dtype", list(DType))
 def test_storage_reads_back(dtype: DType) -> None:
     expected = DType.FLOAT32 if dtype is DType.TFLOAT32 else dtype
+    if dtype.is_packed:
+        expected = DType.named(f"uint{dtype.bits}")
     assert DType.of(dtype.numpy) is expected
     if dtype.is_float and dtype is not DType.FLOAT64:
         largest = cast(np.array([dtype.max]), dtype, Rule.IEEE)

@@ -207,6 +207,7 @@ SPECS = (
         (
             bounds.partition_count("src", multiple=32),
             bounds.free("src", multiple=4),
+            bounds.dtypes("dst", "float8_e5m2_x4", "float8_e4m3fn_x4"),
             bounds.dtypes("src", "float16", "bfloat16"),
             bounds.dtypes("dst_scale", "float8_e8m0fnu", "uint8"),
         ),

@@ -15,6 +15,8 @@ from migrate.nki.opcodes.spec import (
     value,
 )
 
+PACKED = ("float8_e5m2_x4", "float8_e4m3fn_x4", "float4_e2m1fn_x4")
+
 SPECS = (
     Spec(
         "nc_matmul",
@@ -49,6 +51,8 @@ SPECS = (
             bounds.same_partitions("stationary", "moving"),
             bounds.free("stationary", most=128, multiple=2),
             matmul_limits.matmul_tiles,
+            bounds.dtypes("stationary", *PACKED),
+            bounds.dtypes("moving", *PACKED),
             bounds.dtypes("stationary_scale", "float8_e8m0fnu", "uint8"),
             bounds.dtypes("moving_scale", "float8_e8m0fnu", "uint8"),
             bounds.dtypes("dst", "float32", "bfloat16"),
