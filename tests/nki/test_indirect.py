@@ -145,28 +145,6 @@ def test_rows_are_scattered() -> None:
     assert opaque(lifted(SCATTER, x=x, index=index, size=9)) == []
 
 
-def test_rows_added_at_positions() -> None:
-    text = kernel(
-        """
-rows, width = x.shape
-at = nl.ndarray((rows, 1), dtype=index.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=at, src=index)
-tile = nl.ndarray((rows, width), dtype=x.dtype, buffer=nl.sbuf)
-nisa.dma_copy(dst=tile, src=x)
-out = nl.ndarray(y.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-nisa.dma_copy(dst=out, src=y)
-there = out.ap(pattern=[[width, rows], [1, width]], vector_offset=at, indirect_dim=0)
-nisa.dma_compute(dst=there, srcs=[there, tile], reduce_op=nl.add)
-return out
-""",
-        "x, y, index",
-    )
-    x, y, index = normal(4, 6), normal(9, 6), ints(3, 8, 0, 5)[:, None]
-    wanted = y.copy()
-    wanted[index[:, 0]] += x
-    np.testing.assert_array_equal(run(text, x, y, index).outputs[0], wanted)
-
-
 BY_SCALAR = {
     "tile": "at",
     "element": "at[0:1, 0:1]",
