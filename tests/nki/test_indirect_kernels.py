@@ -174,3 +174,46 @@ def test_a_part_of_a_tile_from_where_a_register_says() -> None:
     wanted = x.copy()
     wanted[:, 5:7] *= 2
     check(IN_A_TILE, wanted, x=x, index=column(5))
+
+
+RETURNING = """
+from neuronxcc import nki
+import neuronxcc.nki.language as nl
+import neuronxcc.nki.isa as nisa
+
+
+@nki.jit
+def k(x, index):
+    n, width = x.shape
+    ip = nl.arange(4)[:, None]
+    iw = nl.arange(width)[None, :]
+    out = nl.ndarray(({rows}, width), dtype=x.dtype, buffer=nl.shared_hbm)
+    at = nl.load(index)
+    {body}
+    return out
+"""
+
+LOADED = {
+    "a tile of indices": "nl.store(out, value=nl.load(x[at, iw]))",
+    "an index tensor into it": "nl.store(out[ip, iw], value=nl.load(x[at[ip, 0], iw]))",
+}
+
+
+@pytest.mark.parametrize("how", LOADED)
+def test_rows_loaded_by_index_tensors(how: str) -> None:
+    x, index = normal(9, 6), column(3, 0, 8, 8)
+    check(RETURNING.format(rows=4, body=LOADED[how]), x[index[:, 0]], x=x, index=index)
+
+
+def test_rows_loaded_under_a_mask() -> None:
+    x, index = normal(9, 6), column(3, 0, 8, 700)
+    body = "nl.store(out[ip, iw], value=nl.load(x[at[ip, 0], iw], mask=(ip < 3)), mask=(ip < 3))"
+    check(RETURNING.format(rows=3, body=body), x[index[:3, 0]], x=x, index=index)
+
+
+def test_rows_stored_by_index_tensors() -> None:
+    x, index = normal(9, 6), column(3, 0, 8, 1)
+    wanted = x.copy()
+    wanted[index[:, 0]] = x[:4]
+    body = "nl.store(out, value=nl.load(x)); nl.store(out[at, iw], value=nl.load(x[0:4]))"
+    check(RETURNING.format(rows=9, body=body), wanted, x=x, index=index)
