@@ -59,7 +59,10 @@ def ranged(iterator: str) -> Host:
     ) -> object:
         given = dict(zip(("start", "stop", "step"), args, strict=False))
         given.update(keywords)
-        if len(args) > 3 or not given or not given.keys() <= {"start", "stop", "step"}:
+        if iterator != "range":
+            given.pop("directives", None)  # advice to the scheduler (NKI 0.1)
+        wrong = len(args) > 3 or not given.keys() <= {"start", "stop", "step"}
+        if wrong or given.get("start") is None:
             raise KernelFault("type", f"{iterator} is called with the wrong arguments", origin)
         if iterator != "range" and any(isinstance(v, Register) for v in given.values()):
             start, stop = given.get("start", constant(0, origin)), given.get("stop")

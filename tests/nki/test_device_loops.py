@@ -264,3 +264,21 @@ def test_what_a_body_puts_into_its_position_has_no_effect_on_the_loop() -> None:
     x = normal(5, 3)
     found = run(text, x, ints(4)).outputs[0]
     np.testing.assert_allclose(found[0], x[:4].sum(axis=0), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "over",
+    ["nl.affine_range(stop=3)", "range(stop=3)", "nl.affine_range(None)", "nl.dynamic_range()"],
+)
+def test_a_range_without_a_bound(over: str) -> None:
+    text = summing(f"for i in {over}:\n    pass")
+    found = simulate(module(text), "k", (normal(5, 3), ints(2)), domain=Rounded())
+    messages = [event.message for event in found.specialization.events]
+    assert any("wrong arguments" in message for message in messages), messages
+
+
+def test_advice_to_the_scheduler_changes_no_loop() -> None:
+    over = "nl.sequential_range(4, directives=nki.compiler.no_reorder())"
+    x = normal(5, 3)
+    found = run(summing(f"for i in {over}:" + ADD.format(row="x[i : i + 1]")), x, ints(2))
+    np.testing.assert_allclose(found.outputs[0][0], x[:4].sum(axis=0), rtol=1e-6)
