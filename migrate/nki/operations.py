@@ -139,6 +139,13 @@ def _plain(value: object) -> object:
     return classes.plain(value) if found is None else found
 
 
+def _generation(value: object) -> object:
+    """The number of a generation of cores: kernels order them, also against numbers."""
+    if isinstance(value, Member) and value.enum == "nc_version":
+        return constant(int(value.name.removeprefix("gen")))
+    return value
+
+
 def _bounded(
     left: str | tuple[object, ...] | list[object], right: object, origin: Origin
 ) -> object:
@@ -326,7 +333,7 @@ def compare(sign: str, left: object, right: object, origin: Origin) -> bool:
             return same == (sign == "is")
         case "in" | "not in":
             return contains(right, left, origin) == (sign == "in")
-    left, right = _plain(left), _plain(right)
+    left, right = _plain(_generation(left)), _plain(_generation(right))
     if isinstance(left, str) and isinstance(right, str):
         ordered = (left > right) - (left < right)
     elif isinstance(left, tuple | list) and type(left) is type(right):

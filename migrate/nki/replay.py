@@ -69,6 +69,8 @@ class Replay:
 
     def _run(self, kept: Kept) -> None:
         loop = kept.loop
+        if self.ended():
+            return
         if loop.condition is not None:
             while not self.ended() and self.integer(loop.condition) != 0:
                 self._turn(kept)

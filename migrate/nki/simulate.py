@@ -303,6 +303,7 @@ class _Runner(Generic[V]):
         self._span, self._active = found.kernel.span, None
         outputs: list[V] = []
         written: list[NDArray[np.bool_]] = []
+        self.failed = self.failed or not found.complete
         try:
             for view in found.returned:
                 outputs.append(self._output(view))
@@ -313,7 +314,7 @@ class _Runner(Generic[V]):
         except Exhausted as stop:
             self._fail(str(stop))
             outputs, written, after = [], [], {}
-        complete = found.complete and not self.failed
+        complete = not self.failed
         happened = tuple(self.happenings.values())
         return Execution(tuple(outputs), tuple(written), after, happened, found, complete)
 
@@ -321,7 +322,7 @@ class _Runner(Generic[V]):
         storage = self.contents.of(view.buffer)
         places = self._elements(view)
         missing = int(np.count_nonzero(~self._marks(view, storage, places)))
-        if missing:
+        if missing and not self.failed:
             self._report(
                 "unwritten-output",
                 f"{missing} of {view.elements} elements of the output "

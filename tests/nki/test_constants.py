@@ -48,3 +48,25 @@ return out
     found = specialize(module(text), "k", {"x": tensor("x", 2, 4)})
     assert found.complete, found.events
     assert found.returned[0].sizes == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("target", "test", "wide"),
+    [
+        ("trn1", "nisa.get_nc_version() >= nisa.nc_version.gen3", False),
+        ("trn2", "nisa.get_nc_version() >= nisa.nc_version.gen3", True),
+        ("trn2", "nisa.get_nc_version() > nisa.nc_version.gen3", False),
+        ("trn3", "nisa.get_nc_version() >= 3", True),
+        ("trn2", "nisa.get_nc_version() == nisa.nc_version.gen3", True),
+    ],
+)
+def test_generations_of_cores_are_ordered(target: str, test: str, wide: bool) -> None:
+    text = kernel(
+        f"""
+out = nl.ndarray((2, 4 if {test} else 2), dtype=x.dtype, buffer=nl.shared_hbm)
+return out
+"""
+    )
+    found = specialize(module(text), "k", {"x": tensor("x", 2, 4)}, target=target)
+    assert found.complete, found.events
+    assert found.returned[0].sizes == (2, 4 if wide else 2)

@@ -282,3 +282,21 @@ def test_advice_to_the_scheduler_changes_no_loop() -> None:
     x = normal(5, 3)
     found = run(summing(f"for i in {over}:" + ADD.format(row="x[i : i + 1]")), x, ints(2))
     np.testing.assert_allclose(found.outputs[0][0], x[:4].sum(axis=0), rtol=1e-6)
+
+
+def test_after_what_is_not_understood_nothing_is_told() -> None:
+    text = kernel(
+        """
+stop = nisa.register_alloc()
+nisa.no_such_instruction(dst=count)
+nisa.register_load(dst=stop, src=count)
+out = nl.ndarray((1, 3), dtype=x.dtype, buffer=nl.shared_hbm)
+for i in nl.dynamic_range(stop):
+    nisa.dma_copy(dst=out, src=x[nl.ds(i, 1)])
+return out
+""",
+        "x, count",
+    )
+    found = simulate(module(text), "k", (normal(5, 3), ints(2)), domain=Rounded())
+    assert not found.complete
+    assert {happening.code for happening in found.happenings} <= {"unsupported"}
