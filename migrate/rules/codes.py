@@ -27,6 +27,10 @@ CLAIMS: Final[Mapping[str, frozenset[str]]] = {
     "HW207": frozenset({"dtype", "dtype-mix", "psum-dtype", "literal-dtype"}),
     "HW208": frozenset({"unwritten-read"}),
     "HW209": frozenset({"unwritten-output"}),
+    "HW210": frozenset({"psum-prefilled"}),
+    "HW211": frozenset({"start-apart"}),
+    "HW212": frozenset({"core-branch"}),
+    "NUM306": frozenset({"outside-range"}),
     "PERF601": frozenset({"small-descriptors"}),
     "PERF602": frozenset({"loaded-again"}),
     "PERF603": frozenset({"few-partitions"}),
@@ -35,6 +39,9 @@ CLAIMS: Final[Mapping[str, frozenset[str]]] = {
     "PERF606": frozenset({"unfused"}),
     "PERF607": frozenset({"round-trip"}),
     "PERF608": frozenset({"long-unroll"}),
+    "PERF609": frozenset({"transposed-again"}),
+    "PERF610": frozenset({"dma-transposes"}),
+    "API406": frozenset({"result-dropped"}),
     "API405": frozenset({"unread-parameter", "unread-local"}),
 }
 

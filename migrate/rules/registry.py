@@ -10,6 +10,7 @@ from migrate.rules import (
     api403,
     api404,
     api405,
+    api406,
     cuda501,
     cuda502,
     cuda503,
@@ -25,6 +26,9 @@ from migrate.rules import (
     hw207,
     hw208,
     hw209,
+    hw210,
+    hw211,
+    hw212,
     map101,
     map102,
     map103,
@@ -44,6 +48,7 @@ from migrate.rules import (
     num303,
     num304,
     num305,
+    num306,
     perf601,
     perf602,
     perf603,
@@ -52,6 +57,8 @@ from migrate.rules import (
     perf606,
     perf607,
     perf608,
+    perf609,
+    perf610,
 )
 from migrate.rules.rule import Rule
 
@@ -81,12 +88,16 @@ RULES: Final[tuple[Rule, ...]] = (
     hw207.RULE,
     hw208.RULE,
     hw209.RULE,
+    hw210.RULE,
+    hw211.RULE,
+    hw212.RULE,
     # Numerics: it computes the same, less exactly.
     num301.RULE,
     num302.RULE,
     num303.RULE,
     num304.RULE,
     num305.RULE,
+    num306.RULE,
     # Performance: it computes the same, slower than it need be.
     perf601.RULE,
     perf602.RULE,
@@ -96,12 +107,15 @@ RULES: Final[tuple[Rule, ...]] = (
     perf606.RULE,
     perf607.RULE,
     perf608.RULE,
+    perf609.RULE,
+    perf610.RULE,
     # API: it does not compile.
     api401.RULE,
     api402.RULE,
     api403.RULE,
     api404.RULE,
     api405.RULE,
+    api406.RULE,
     # CUDA: the reference itself is at fault.
     cuda501.RULE,
     cuda502.RULE,

@@ -10,8 +10,12 @@ from migrate.nki.analyses.capacity import Capacity
 from migrate.nki.analyses.fusion import Fusion
 from migrate.nki.analyses.lanes import Lanes
 from migrate.nki.analyses.matmuls import Matmuls
+from migrate.nki.analyses.ranges import Ranges
 from migrate.nki.analyses.round_trips import RoundTrips
+from migrate.nki.analyses.starts import Starts
+from migrate.nki.analyses.sums import Sums
 from migrate.nki.analyses.transfers import Transfers
+from migrate.nki.analyses.transposing import Transposing
 from migrate.nki.analyses.unrolling import Unrolling
 from migrate.nki.analyses.written import Written
 
@@ -24,4 +28,8 @@ ANALYSES: Final[tuple[Callable[[str], Analysis], ...]] = (
     Fusion,
     RoundTrips,
     Unrolling,
+    Sums,
+    Starts,
+    Ranges,
+    Transposing,
 )

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from migrate.nki.scans import Scan, remainders, unused
+from migrate.nki.scans import Scan, core_branches, dropped, remainders, unused
 
-SCANS: Final[tuple[Scan, ...]] = (unused.scan, remainders.scan)
+SCANS: Final[tuple[Scan, ...]] = (
+    unused.scan,
+    remainders.scan,
+    dropped.scan,
+    core_branches.scan,
+)
 
-CODES: Final = unused.CODES | remainders.CODES
+CODES: Final = unused.CODES | remainders.CODES | dropped.CODES | core_branches.CODES
 """The codes of what scans find; `rules.codes` says which rule tells them."""
