@@ -109,7 +109,7 @@ class Modules:
         return found
 
     def _load(self, file: Path, text: str) -> Loaded | Unknown:
-        from migrate.nki.statements import Compiler
+        from migrate.nki.statements import compiler_of
 
         if len(self.loaded) >= MAX_FILES or self.bytes > MAX_BYTES:
             return Unknown(text, f"more than {MAX_FILES} modules, or a lot of text", None)
@@ -127,7 +127,8 @@ class Modules:
         before = (run.open, run.loops, run.hint, run.pending, run.destination, run.frame)
         run.open, run.pending, run.destination = False, None, None
         try:
-            interpret(read.tree, Compiler(read.source, file), read.source, scope, run)
+            compiler = compiler_of(read.tree, read.source, file)
+            interpret(read.tree, compiler, read.source, scope, run)
         finally:
             run.open, run.loops, run.hint, run.pending, run.destination, run.frame = before
             self.chain -= 1
@@ -158,7 +159,7 @@ def interpret(
             run.allowance = MODULE_STEPS
             idle = run.idle
             try:
-                compiler.statement(node)(frame)
+                compiler.top_statement(node)(frame)
             except (Unsupported, KernelFault) as gap:
                 reason = gap.reason if isinstance(gap, Unsupported) else gap.message
                 _lost(node, reason, compiler, frame)

@@ -32,7 +32,7 @@ from migrate.nki.modules import Modules, interpret, module_names
 from migrate.nki.objects import Instance
 from migrate.nki.operations import MAX_NESTING
 from migrate.nki.parse import Kernel, Module, is_jit
-from migrate.nki.statements import Compiler
+from migrate.nki.statements import Compiler, compiler_of
 from migrate.nki.styles import returns_tiles
 from migrate.nki.symbols import Number, Origin, constant
 from migrate.nki.values import (
@@ -120,7 +120,8 @@ def specialize(
         legacy=returns_tiles(module, kernel),
     )
     project = module.project
-    compiler = Compiler(module.source, project.file if project is not None else None)
+    file = project.file if project is not None else None
+    compiler = compiler_of(module.tree, module.source, file)
     if project is not None:
         run.modules = Modules(project, run)
     parameters: list[tuple[str, View]] = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from migrate.budget import Exhausted
 from migrate.nki import (
@@ -45,6 +46,16 @@ if TYPE_CHECKING:
 GIVING_UP = 40
 """Steps that reporting an opaque statement is worth."""
 
+_COMPILERS: WeakKeyDictionary[ast.Module, Compiler] = WeakKeyDictionary()
+
+
+def compiler_of(tree: ast.Module, source: Source, file: Path | None) -> Compiler:
+    """The compiler of a parsed file, with what it has compiled before: it depends on no run."""
+    found = _COMPILERS.get(tree)
+    if found is None or found.source is not source or found.file != file:
+        found = _COMPILERS[tree] = Compiler(source, file)
+    return found
+
 
 class Compiler(Expressions):
     """Compiles statements and functions of one source file, which lies at `file` if anywhere."""
@@ -53,6 +64,14 @@ class Compiler(Expressions):
         super().__init__(source)
         self.file = file
         self._codes: dict[int, Code] = {}
+        self._top: dict[int, Execute] = {}
+
+    def top_statement(self, node: ast.stmt) -> Execute:
+        """A statement of the module itself; compiled once."""
+        found = self._top.get(id(node))
+        if found is None:
+            found = self._top[id(node)] = self.statement(node)
+        return found
 
     def function_code(self, node: ast.FunctionDef | ast.Lambda) -> Code:
         """A function's code, compiled when first needed."""

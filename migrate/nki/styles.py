@@ -7,6 +7,7 @@ they are given.  A file may have both, with one namespace as a fallback for the 
 from __future__ import annotations
 
 import ast
+from weakref import WeakKeyDictionary
 
 from migrate.nki.parse import Kernel, Module
 
@@ -40,6 +41,21 @@ def _used_as_values(node: ast.FunctionDef) -> bool:
 
 def _only_legacy_names(tree: ast.Module, node: ast.FunctionDef) -> bool:
     """Whether every namespace that the kernel uses is one of NKI 0.1."""
+    found = _NAMESPACES.get(tree)
+    if found is None:
+        found = _NAMESPACES[tree] = _namespaces(tree)
+    old, new = found
+    used = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return bool(used & old) and not used & new
+
+
+_NAMESPACES: WeakKeyDictionary[ast.Module, tuple[frozenset[str], frozenset[str]]] = (
+    WeakKeyDictionary()
+)
+
+
+def _namespaces(tree: ast.Module) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of a file that are of NKI 0.1, and those of later versions."""
     old: set[str] = set()
     new: set[str] = set()
     for part in ast.walk(tree):
@@ -50,8 +66,7 @@ def _only_legacy_names(tree: ast.Module, node: ast.FunctionDef) -> bool:
             case ast.ImportFrom(module=str(path), names=names, level=0):
                 for alias in names:
                     _sort(f"{path}.{alias.name}", alias.asname or alias.name, old, new)
-    used = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-    return bool(used & old) and not used & new
+    return frozenset(old), frozenset(new)
 
 
 def _sort(path: str, name: str, old: set[str], new: set[str]) -> None:
