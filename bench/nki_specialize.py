@@ -1,10 +1,12 @@
 """How many kernels of public files specialise when nothing but their text is given.
 
-    python bench/nki_specialize.py FOLDER [--tests] [--only TEXT] [--seconds S] [-v] [--docs FILE]
+    python bench/nki_specialize.py FOLDER [--whole FOLDER] [--tests] [--only TEXT] [--seconds S]
+                                   [-v] [--docs FILE]
 
-FOLDER holds checkouts named OWNER+NAME.  Every decorated kernel of every Python file in it is
-read: arguments are inferred from its text (`pipeline.nki_alone`), then it is specialised with
-them.  Printed are, for every repository and in total, how many kernels are self-contained, how
+FOLDER holds parts of checkouts named OWNER+NAME; below `--whole` lie the whole checkouts of the
+same names, where there are any.  Every decorated kernel of every Python file in FOLDER is read:
+arguments are inferred from its text (`pipeline.nki_alone`), then it is specialised with them.
+Printed are, for every repository and in total, how many kernels are self-contained, how
 many of those specialise to the end without an `Opaque`, and why the others do not, by frequency.
 
 A kernel is *self-contained* where its text, with the functions and classes that it reaches, uses
@@ -171,22 +173,27 @@ def is_test(place: str) -> bool:
     return parts[-1].startswith("test_") or any(p in ("test", "tests") for p in parts[1:-1])
 
 
-def survey(folder: Path, tests: bool, only: str, seconds: float, verbose: bool) -> list[Result]:
+def survey(
+    folder: Path, whole: Path, tests: bool, only: str, seconds: float, verbose: bool
+) -> list[Result]:
     """Every decorated kernel below a folder."""
     results: list[Result] = []
-    for path in sorted(folder.rglob("*.py")):
-        place = str(path.relative_to(folder))
+    for listed in sorted(folder.rglob("*.py")):
+        place = str(listed.relative_to(folder))
         if only not in place or (is_test(place) and not tests):
             continue
+        root = whole if (whole / place).is_file() else folder
+        path = root / place
+        checkout = root / place.partition("/")[0]
         try:
-            module = parse(read(str(path)), Project.around(path, str(path)))
+            module = parse(read(str(path)), Project.around(path, str(path), (checkout,)))
         except SourceError:
             continue
         for kernel in module.kernels:
             if not kernel.decorated:
                 continue
             try:
-                result = looked(module, kernel, path, folder, seconds)
+                result = looked(module, kernel, path, root, seconds)
             except Exception:  # noqa: BLE001 - a crash is what is looked for
                 reason = traceback.format_exc()
                 result = Result(
@@ -255,16 +262,78 @@ def report(results: list[Result]) -> Iterator[str]:
             yield f"crashed: {result.file}::{result.kernel}\n{result.reasons[0]}"
 
 
+def documented(results: list[Result]) -> Iterator[str]:
+    """The document on what does not specialise: names and reasons."""
+    contained = [r for r in results if r.contained]
+    whole = sum(r.outcome == "whole" for r in contained)
+    share = 100 * whole / len(contained) if contained else 0.0
+    yield PREFACE.format(
+        kernels=len(results), contained=len(contained), whole=whole, share=f"{share:.1f}"
+    )
+    yield "| Repository | Decorated | Self-contained | To the end | Share |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    for repository in sorted({result.repository for result in results}):
+        mine = [r for r in results if r.repository == repository]
+        inside = [r for r in mine if r.contained]
+        done = sum(r.outcome == "whole" for r in inside)
+        part = f"{100 * done / len(inside):.0f} %" if inside else ""
+        shown = repository.replace("+", "/")
+        yield f"| {shown} | {len(mine)} | {len(inside)} | {done} | {part} |"
+    yield ""
+    yield "## What does not, and why"
+    for repository in sorted({r.repository for r in contained if r.outcome != "whole"}):
+        yield f"\n### {repository.replace('+', '/')}\n"
+        yield "| File | Kernel | What ends it |"
+        yield "| --- | --- | --- |"
+        for result in contained:
+            if result.repository == repository and result.outcome != "whole":
+                file = result.file.partition("/")[2]
+                yield f"| {file} | `{result.kernel}` | {_cell(result)} |"
+
+
+def _cell(result: Result) -> str:
+    if result.outcome == "empty":
+        return "no instruction: the kernel's body issues none"
+    reason = _FOLLOWING.sub("", result.reasons[0]) if result.reasons else result.outcome
+    return reason.partition("\n")[0][:160].replace("|", "\\|").replace("<", "&lt;")
+
+
+PREFACE = """\
+# Kernels of public files read from their text alone
+
+Made by `python bench/nki_specialize.py FOLDER --whole FOLDER --tests --docs FILE` over the public
+files with NKI kernels.  Of {kernels} decorated kernels {contained} are self-contained, and
+{whole} of those ({share} %) specialise to the end without an `Opaque`, with arguments inferred
+from their own text.
+
+A kernel is *self-contained* where its text, with the functions and classes of its file that it
+reaches, uses names of these only: its own file, Python's standard library, NKI, NumPy,
+ml_dtypes, and modules whose file lies in the same checkout.
+
+"""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--whole", type=Path, help="a folder with the whole checkouts")
+    parser.add_argument("--docs", type=Path, help="write the list of what is left to this file")
     parser.add_argument("--tests", action="store_true", help="files of tests, too")
     parser.add_argument("--only", default="", help="files with this in their path")
     parser.add_argument("--seconds", type=float, default=30.0, help="for one kernel")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line for every kernel")
     options = parser.parse_args()
-    results = survey(options.folder, options.tests, options.only, options.seconds, options.verbose)
+    results = survey(
+        options.folder,
+        options.whole or options.folder,
+        options.tests,
+        options.only,
+        options.seconds,
+        options.verbose,
+    )
     print("\n".join(report(results)))
+    if options.docs is not None:
+        options.docs.write_text("\n".join(documented(results)) + "\n")
     return 1 if any(result.outcome == "crashed" for result in results) else 0
 
 

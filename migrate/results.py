@@ -346,6 +346,8 @@ class LiftedKernel(_Result, frozen=True, kw_only=True):
     axes: tuple[AxisInfo, ...] = ()
     constructs: tuple[LiftedConstruct, ...] = ()
     ir: tuple[IrOp, ...] = ()
+    inferred: tuple[str, ...] = ()
+    """What was not given: arguments that an NKI kernel was read with."""
 
 
 class IrDocument(_Result, frozen=True, kw_only=True):

@@ -47,7 +47,8 @@ def open_pair(
     nki_file, nki_name = _reference(nki, stated.nki.file, "NKI", stated)
     cuda_source = _read(cuda, cuda_file, stated)
     nki_source = _read(nki, nki_file, stated)
-    return _pair(stated, cuda_source, nki_source, cuda_name, nki_name)
+    place = nki_file if nki is not None else str(stated.path(nki_file))
+    return _pair(stated, cuda_source, nki_source, cuda_name, nki_name, place)
 
 
 def pair_of_text(cuda: str, nki: str, case: str | None) -> Pair:
@@ -72,6 +73,7 @@ def _pair(
     nki_source: Source,
     cuda_name: str | None,
     nki_name: str | None,
+    nki_file: str | None = None,
 ) -> Pair:
     if len(stated.cuda.launch) > 1:
         raise SourceError(
@@ -83,7 +85,7 @@ def _pair(
     launch = stated.cuda.launch[0] if stated.cuda.launch else Launch()
     name = cuda_name or launch.kernel
     program = cuda_program(cuda_source, name, stated.cuda.define, stated.include_folders())
-    module = parse_nki(nki_source)
+    module = parse_nki(nki_source, nki_file)
     definition = cuda_kernel(program, name)
     kernel = nki_kernel(module, nki_name or stated.nki.kernel)
     return Pair(stated, cuda_source, nki_source, program, module, definition, kernel, launch)
@@ -108,11 +110,15 @@ def parse_cuda(
     return parse(source, defines=texts, include=finder(include))
 
 
-def parse_nki(source: Source) -> Module:
-    """Parse an NKI file; raises `SourceError` where it is not Python."""
-    from migrate.nki.parse import parse
+def parse_nki(source: Source, file: str | None = None) -> Module:
+    """Parse an NKI file; raises `SourceError` where it is not Python.
 
-    return parse(source)
+    With the `file` that it is the text of, modules of its project are read as text, too.
+    """
+    from migrate.nki.parse import parse
+    from migrate.nki.project import Project
+
+    return parse(source, Project.around(Path(file), source.name) if file is not None else None)
 
 
 class _Named(Protocol):

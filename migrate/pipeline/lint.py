@@ -15,6 +15,7 @@ from migrate.case import Case, load
 from migrate.case.load import parse
 from migrate.pipeline.guard import guarded
 from migrate.pipeline.kernels import nki_kernel, no_nki_kernel, parse_nki
+from migrate.pipeline.nki_alone.bounds import searching
 from migrate.pipeline.nki_text import text_problems, told
 from migrate.pipeline.nki_version import overridden, read_versions
 from migrate.results import LintDocument, LintedKernel, Tool
@@ -37,8 +38,9 @@ CASE_NAME = "case.toml"
 
 @dataclass(slots=True)
 class _Looked:
-    """What was found of a kernel so far."""
+    """What was found of a kernel so far; `searching` bounds the search for arguments."""
 
+    searching: Meter
     problems: list[Problem] = field(default_factory=list)
     inferred: list[str] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
@@ -59,7 +61,8 @@ def linted(
 ) -> LintDocument:
     """Every NKI kernel of a file, or the one named; see `migrate.api.lint`."""
     stated = load(case) if case is not None else Case()
-    return _document(read(file), kernel, stated, target, nki_version, budget, progress)
+    module = parse_nki(read(file), file)
+    return _document(module, kernel, stated, target, nki_version, budget, progress)
 
 
 def linted_text(
@@ -73,12 +76,12 @@ def linted_text(
 ) -> LintDocument:
     """Every NKI kernel of a text, or the one named; see `migrate.api.lint_text`."""
     stated = parse(Source.of(case, CASE_NAME)) if case is not None else Case()
-    source = Source.of(text, NKI_NAME)
-    return _document(source, kernel, stated, target, nki_version, budget, None)
+    module = parse_nki(Source.of(text, NKI_NAME))
+    return _document(module, kernel, stated, target, nki_version, budget, None)
 
 
 def _document(
-    source: Source,
+    module: Module,
     name: str | None,
     case: Case,
     target: Target | None,
@@ -89,7 +92,6 @@ def _document(
     case = overridden(case, nki_version)
     if target is not None:
         case = msgspec.structs.replace(case, nki=msgspec.structs.replace(case.nki, target=target))
-    module = parse_nki(source)
     chosen = (nki_kernel(module, name),) if name is not None else module.kernels
     if not chosen:
         raise no_nki_kernel(module)
@@ -98,20 +100,23 @@ def _document(
     for kernel in chosen:
         if progress is not None:
             progress(f"reading {kernel.name}")
-        meter = Meter(budget or Budget(), f"reading {kernel.name}")
-        kernels.append(_kernel(module, kernel, case, meter))
-        deterministic = deterministic and not meter.late
+        allowed = budget or Budget()
+        meter = Meter(allowed, f"reading {kernel.name}")
+        looked = _Looked(searching=searching(allowed, kernel.name))
+        kernels.append(_kernel(looked, module, kernel, case, meter))
+        deterministic = deterministic and not (meter.late or looked.searching.late)
     return LintDocument(
         tool=Tool(facts=facts.digest()),
         deterministic=deterministic,
-        file=source.name,
-        digest=source.digest,
+        file=module.source.name,
+        digest=module.source.digest,
         kernels=tuple(kernels),
     )
 
 
-def _kernel(module: Module, kernel: Kernel, case: Case, meter: Meter) -> LintedKernel:
-    looked = _Looked()
+def _kernel(
+    looked: _Looked, module: Module, kernel: Kernel, case: Case, meter: Meter
+) -> LintedKernel:
     versions = read_versions(module, kernel.name, case)
     looked.problems += versions.problems
     texts = guarded("reading the text", partial(text_problems, module, kernel), looked.reasons)
@@ -139,7 +144,7 @@ def _kernel(module: Module, kernel: Kernel, case: Case, meter: Meter) -> LintedK
 def _look(looked: _Looked, module: Module, kernel: Kernel, case: Case, meter: Meter) -> None:
     """Specialise the kernel at every position of the sizes; findings are united."""
     try:
-        runs = list(_arguments(looked, module, kernel, case, meter))
+        runs = list(_arguments(looked, module, kernel, case))
     except (SourceError, Exhausted) as reason:
         looked.reasons.append(str(reason))
         return
@@ -160,23 +165,28 @@ def _look(looked: _Looked, module: Module, kernel: Kernel, case: Case, meter: Me
 _Arguments = tuple[Mapping[str, int], Mapping[str, object], tuple[int, ...]]
 
 
-def _arguments(
-    looked: _Looked, module: Module, kernel: Kernel, case: Case, meter: Meter
-) -> Iterator[_Arguments]:
+def _arguments(looked: _Looked, module: Module, kernel: Kernel, case: Case) -> Iterator[_Arguments]:
     """Sizes, arguments and grid of every time the kernel is looked at."""
     from migrate.align.binding import bind
-    from migrate.pipeline.infer_alone import alone
+    from migrate.pipeline.nki_alone import infer
     from migrate.pipeline.sides import nki_arguments
 
-    stated = case if case.tensors else alone(module, kernel, meter)
-    if stated is None:
-        looked.reasons.append("no shapes that the kernel takes were found; state them in a case")
+    if case.tensors:
+        for run in case.runs():
+            binding = bind(case, run)
+            yield dict(binding.sizes), nki_arguments(case, binding), binding.nki_grid
         return
-    if stated is not case:
-        stated = msgspec.structs.replace(stated, nki=case.nki)
-    for run in stated.runs():
-        binding = bind(stated, run)
-        yield dict(binding.sizes), nki_arguments(stated, binding), binding.nki_grid
+    found = infer(module, kernel, looked.searching, target=case.nki.target)
+    if isinstance(found, str):
+        looked.reasons.append(f"{found}; state shapes in a case")
+    elif not found.usable:
+        against = "; ".join(found.failures)
+        looked.reasons.append(
+            f"no arguments that the kernel takes were found; state them in a case ({against})"
+        )
+    else:
+        looked.inferred += found.told
+        yield dict(found.sizes), found.args, found.grid
 
 
 def _specialized(

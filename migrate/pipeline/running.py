@@ -115,7 +115,7 @@ def _nki(
     grid: tuple[int, ...],
     target: str,
 ) -> Any:
-    chosen = nki_kernel(parse_nki(read(file)), kernel)
+    chosen = nki_kernel(parse_nki(read(file), file), kernel)
     if len(args) > len(chosen.parameters):
         raise SourceError(
             f"{chosen.name} takes {len(chosen.parameters)} arguments, not {len(args)}",
@@ -142,7 +142,7 @@ def _simulated(
     from migrate.nki.simulate import simulate
     from migrate.numerics.rounded import Rounded
 
-    module = parse_nki(read(file))
+    module = parse_nki(read(file), file)
     chosen = nki_kernel(module, kernel)
     plain = {name: _plain(value) for name, value in args.items()}
     meter = Meter(Budget(), f"running {chosen.name}")

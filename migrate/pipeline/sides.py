@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -103,20 +104,28 @@ def nki_kernel_at(
     module: Module, name: str, case: Case, binding: Binding, meter: Meter
 ) -> NkiKernel:
     """One kernel of a module at the binding's sizes; raises `SourceError` and `Exhausted`."""
+    args = nki_arguments(case, binding)
+    return nki_kernel_with(
+        module, name, args, binding.nki_grid, dict(binding.sizes), case.nki.target, meter
+    )
+
+
+def nki_kernel_with(
+    module: Module,
+    name: str,
+    args: Mapping[str, object],
+    grid: tuple[int, ...],
+    sizes: dict[str, int],
+    target: str,
+    meter: Meter,
+) -> NkiKernel:
+    """One kernel of a module with these arguments; raises `SourceError` and `Exhausted`."""
     from migrate.nki.errors import Unsupported
     from migrate.nki.lift import lift
 
-    sizes = dict(binding.sizes)
     here = module.kernel(name).span
     try:
-        found = lift(
-            module,
-            name,
-            nki_arguments(case, binding),
-            meter=meter,
-            target=case.nki.target,
-            grid=binding.nki_grid,
-        )
+        found = lift(module, name, args, meter=meter, target=target, grid=grid)
     except Unsupported as gap:
         where = gap.origin.span if gap.origin is not None else here
         return NkiKernel(None, (), (f"{where}: not understood: {gap.reason}",))

@@ -80,7 +80,7 @@ def inspected(
     source = read(file)
     if side == "cuda":
         return IrDocument(side=side, kernels=_cuda_documents(source, kernel, stated))
-    return IrDocument(side=side, kernels=_nki_documents(source, kernel, stated))
+    return IrDocument(side=side, kernels=_nki_documents(source, file, kernel, stated))
 
 
 # -- CUDA -----------------------------------------------------------------------------
@@ -98,8 +98,10 @@ def _cuda_documents(source: Source, name: str | None, case: Case) -> tuple[Lifte
 # -- NKI ------------------------------------------------------------------------------
 
 
-def _nki_documents(source: Source, name: str | None, case: Case) -> tuple[LiftedKernel, ...]:
-    module = parse_nki(source)
+def _nki_documents(
+    source: Source, file: str, name: str | None, case: Case
+) -> tuple[LiftedKernel, ...]:
+    module = parse_nki(source, file)
     chosen = (nki_kernel(module, name),) if name is not None else module.kernels
     if not chosen:
         raise no_nki_kernel(module)
@@ -114,23 +116,43 @@ def _nki_documents(source: Source, name: str | None, case: Case) -> tuple[Lifted
 
 def _nki_document(module: Module, kernel: NkiKernel, case: Case) -> LiftedKernel:
     from migrate.align.binding import bind
-    from migrate.pipeline.infer_alone import alone
     from migrate.pipeline.sides import nki_kernel_at
 
     meter = Meter(Budget(), f"reading {kernel.name}")
     try:
-        stated = case if case.tensors else alone(module, kernel, meter)
-        if stated is None:
-            reason = "an NKI kernel is read at concrete sizes; state them in a case (--case)"
-            return _unread(kernel.name, kernel.span, reason)
-        binding = bind(stated, stated.runs()[0])
-        found = nki_kernel_at(module, kernel.name, stated, binding, meter)
+        if not case.tensors:
+            return _nki_alone(module, kernel, case, meter)
+        binding = bind(case, case.runs()[0])
+        found = nki_kernel_at(module, kernel.name, case, binding, meter)
     except (SourceError, Exhausted) as reason_:
         return _unread(kernel.name, kernel.span, str(reason_))
     if found.kernel is None:
         return _unread(kernel.name, kernel.span, "; ".join(found.reasons))
-    chosen_sizes = binding.sizes if stated is not case else {}
-    return _document(found.kernel, chosen_sizes)
+    return _document(found.kernel)
+
+
+def _nki_alone(module: Module, kernel: NkiKernel, case: Case, meter: Meter) -> LiftedKernel:
+    """A kernel read with arguments that its own text tells."""
+    from migrate.pipeline.nki_alone import infer
+    from migrate.pipeline.nki_alone.bounds import searching
+    from migrate.pipeline.sides import nki_kernel_with
+
+    target = case.nki.target
+    given = infer(module, kernel, searching(meter.budget, kernel.name), target=target)
+    if isinstance(given, str) or not given.usable:
+        against = given if isinstance(given, str) else "; ".join(given.failures)
+        reason = (
+            "an NKI kernel is read at concrete sizes, and none that it takes were found;"
+            f" state them in a case (--case): {against}"
+        )
+        return _unread(kernel.name, kernel.span, reason)
+    sizes = dict(given.sizes)
+    found = nki_kernel_with(module, kernel.name, given.args, given.grid, sizes, target, meter)
+    if found.kernel is None:
+        document = _unread(kernel.name, kernel.span, "; ".join(found.reasons))
+    else:
+        document = _document(found.kernel, sizes)
+    return msgspec.structs.replace(document, inferred=tuple(given.told))
 
 
 # -- documents ------------------------------------------------------------------------

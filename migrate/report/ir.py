@@ -23,6 +23,8 @@ def _kernel(kernel: LiftedKernel, side: str) -> Iterator[str]:
         for reason in (*kernel.versions.lower, *kernel.versions.upper):
             yield f"    line {reason.span.start_line:<7} {neutral(reason.message)}"
     yield f"  understood    {kernel.coverage:.0%} of the statements"
+    for words in kernel.inferred:
+        yield f"  inferred      {neutral(words)}"
     if kernel.parameters:
         yield "  parameters"
     for parameter in kernel.parameters:

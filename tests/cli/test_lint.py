@@ -131,7 +131,9 @@ def test_the_target_and_the_version_asked_for(
 
 def test_sizes_are_inferred(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", "sound.py"]) == OK
-    assert "instructions at x_0 = " in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "instructions at cols = 128, rows = 145" in shown
+    assert "inferred: x is a tensor (rows = 145, cols = 128) of float32, from how it is used" in shown
 
 
 def test_a_kernel_that_is_not_read_to_its_end(

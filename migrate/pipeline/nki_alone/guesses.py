@@ -28,6 +28,9 @@ BATCH = 2
 
 MAX_RANK = 4
 
+CALLED = "a call in the file"
+"""Where an argument is from that the file gives the kernel itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class SizeGuess:
@@ -117,7 +120,7 @@ def guesses(
 
 def _exemplary(name: str, example: Example) -> Guess | None:
     value = example.arguments[name]
-    why = "a call in the file"
+    why = CALLED
     if isinstance(value, Array):
         sizes = tuple(
             SizeGuess(f"{name}_{axis}", extent, 4) for axis, extent in enumerate(value.shape)

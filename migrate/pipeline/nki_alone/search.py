@@ -14,7 +14,7 @@ from migrate.nki.values import TensorSpec
 from migrate.pipeline.infer_sizes import tiles_of
 from migrate.pipeline.nki_alone.clauses import Clause, repaired
 from migrate.pipeline.nki_alone.examples import Array, Example, examples
-from migrate.pipeline.nki_alone.guesses import Guess, Left, TensorGuess, ValueGuess, guesses
+from migrate.pipeline.nki_alone.guesses import CALLED, Guess, Left, TensorGuess, ValueGuess, guesses
 from migrate.pipeline.nki_alone.trial import Try, tried
 from migrate.source import Span
 
@@ -46,7 +46,9 @@ class InferredArguments:
 
     `inferred` says for every parameter what was taken and from where; `sizes` are the values
     of the sizes by name.  `failures` is empty where the kernel takes the arguments without a
-    fault; else it says what stands against the best that were found.
+    fault; else it says what stands against the best that were found.  `usable`: what is found
+    at these arguments is of the kernel, since it takes them as far as it is understood, or since
+    its file calls it with them.
     """
 
     args: Mapping[str, object]
@@ -55,7 +57,13 @@ class InferredArguments:
     inferred: tuple[tuple[str, Span], ...]
     failures: tuple[str, ...]
     complete: bool
+    usable: bool
     tries: int
+
+    @property
+    def told(self) -> list[str]:
+        """What was inferred, as sentences with their lines."""
+        return [f"{words} (line {span.start_line})" for words, span in self.inferred]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,18 @@ class _Proposal:
                 case Left():
                     pass
         return found
+
+    @property
+    def called(self) -> bool:
+        """Whether a call in the file gives every argument just so."""
+        return all(
+            isinstance(guess, Left)
+            or (guess.why == CALLED and all(
+                self.sizes[each.name] == each.value
+                for each in (guess.sizes if isinstance(guess, TensorGuess) else ())
+            ))
+            for guess in self.chosen.values()
+        )  # fmt: skip
 
     def excessive(self) -> bool:
         """Whether a tensor is larger than any device holds."""
@@ -260,6 +280,7 @@ class _Search:
             inferred,
             failures,
             outcome.status == "read",
+            outcome.untroubled or proposal.called,
             self.tries,
         )
 

@@ -63,6 +63,11 @@ class Try:
         return self.status == "read" and not self.problems and self.instructions > 0
 
     @property
+    def untroubled(self) -> bool:
+        """Whether nothing speaks against the arguments, as far as the kernel is understood."""
+        return self.status in ("read", "gap") and not self.problems and self.instructions > 0
+
+    @property
     def rank(self) -> tuple[int, int, int]:
         """Larger is better."""
         if self.status == "read":
