@@ -29,9 +29,11 @@ class DeviceLoop:
     """One loop: it turns while `counter` is below `stop`, or while `condition` is not 0.
 
     Of a counted loop the counter starts at `start`; it grows by `step` after each turn.
+    `programs` says which program of the grid the loop is in.
     """
 
     loop: Loop
+    programs: tuple[LoopValue, ...] = ()
     counter: View | None = None
     start: View | Number | None = None
     stop: View | Number | None = None
@@ -53,7 +55,7 @@ def run_range(
     counter.frozen = over.iterator != "fori_loop"
     loop = run.loop(origin, frame.stack, variable, over.iterator, False)
     device = DeviceLoop(
-        loop, counter.view, _side(over.start), _side(over.stop), int(over.step.value)
+        loop, run.programs, counter.view, _side(over.start), _side(over.stop), int(over.step.value)
     )
     _turned(device, frame, origin, lambda: body(counter))
 
@@ -67,7 +69,7 @@ def run_while(
 ) -> None:
     """Specialise the body of a loop once that goes on while a register is not 0."""
     loop = frame.run.loop(origin, frame.stack, "turn", iterator, False)
-    _turned(DeviceLoop(loop, condition=register.view), frame, origin, body)
+    _turned(DeviceLoop(loop, frame.run.programs, condition=register.view), frame, origin, body)
 
 
 def _side(bound: Bound) -> View | Number:

@@ -43,9 +43,11 @@ def registers(
     data = next((tiles[name] for name in _DATA if name in tiles), None)
     if data is None or not data.shape or data.indirect:
         return None
-    buffer = run.accumulators.get(spec.accumulator)
+    # Each program of a grid has a core of its own.
+    place = ".".join((spec.accumulator, *(str(value.iteration) for value in run.programs)))
+    buffer = run.accumulators.get(place)
     if buffer is None:
-        buffer = run.accumulators[spec.accumulator] = _made(run, spec.accumulator, span)
+        buffer = run.accumulators[place] = _made(run, spec.accumulator, span)
     view = part_of(views.whole(buffer), (Part(0, 0, 1, data.shape[0]),))
     return _from(view, data)
 

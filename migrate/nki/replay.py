@@ -47,6 +47,11 @@ class Replay:
     _open: list[Kept] = field(default_factory=list)
     _turns: int = 0
 
+    @property
+    def keeping(self) -> bool:
+        """Whether what comes belongs to a loop."""
+        return bool(self._open)
+
     def keeps(self, item: Instruction | Buffer) -> bool:
         """Whether the item belongs to a loop, and is done when that is."""
         if not self._open:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from migrate.budget import Exhausted, Meter
-from migrate.nki import addresses, collecting
+from migrate.nki import addresses, collecting, cores
 from migrate.nki.device_loops import DeviceLoop
 from migrate.nki.errors import Unsupported
 from migrate.nki.frames import Instruction, LoopStep
+from migrate.nki.in_step import InStep, Item
 from migrate.nki.instructions import INSTRUCTIONS
 from migrate.nki.memory import Contents, Elements, Storage
 from migrate.nki.parse import Module
@@ -181,6 +182,7 @@ class _Runner(Generic[V]):
             lambda: self.failed,
             meter,
         )
+        self.cores = InStep(self._do, self._meet, self._lost, lambda: self.replay.keeping)
 
     # What the specialiser calls
 
@@ -190,14 +192,43 @@ class _Runner(Generic[V]):
             content = self.domain.from_array(array.reshape(-1), buffer.dtype)
             self.contents.fill(buffer, content)
         else:
-            self.replay.keeps(buffer)
+            self.cores.take(buffer, buffer.loops)
 
     def execute(self, instruction: Instruction) -> None:
-        if not self.failed and not self.replay.keeps(instruction):
-            self._execute(instruction)
+        self.cores.take(instruction, instruction.loops)
 
     def looped(self, loop: DeviceLoop, step: LoopStep) -> None:
-        self.replay.step(loop, step)
+        self.cores.take((loop, step), loop.programs)
+
+    def _do(self, item: Item) -> None:
+        match item:
+            case Instruction():
+                if not self.failed and not self.replay.keeps(item):
+                    self._execute(item)
+            case Buffer():
+                self.replay.keeps(item)
+            case _:
+                self.replay.step(*item)
+
+    def _meet(self, first: Instruction, second: Instruction) -> None:
+        """What two cores do together."""
+        if self.failed:
+            return
+        try:
+            both = cores.exchanged(first, second)
+            sent: list[V] = []
+            for instruction, src, _ in both:
+                self._begin(instruction)
+                sent.append(self.domain.copy(self.read(src)))
+            for (instruction, _, dst), value in zip(both, reversed(sent), strict=True):
+                self._begin(instruction)
+                self.write(dst, value)
+        except Unsupported as gap:
+            self._fail(gap.reason)
+
+    def _lost(self, instruction: Instruction) -> None:
+        self._span = instruction.span
+        self._fail("a core that waits for the other one, which does not come")
 
     def _execute(self, instruction: Instruction) -> None:
         self._span = instruction.span
@@ -207,11 +238,7 @@ class _Runner(Generic[V]):
             return
         try:
             with np.errstate(all="ignore"):
-                self._active = self._mask(instruction)
-                mode = instruction.attribute("oob_mode")
-                self._skips = isinstance(mode, Member) and mode.name == "skip"
-                self._kept = None
-                self._opcode = instruction.opcode
+                self._begin(instruction)
                 check_packed(instruction)
                 spec.semantics(self, instruction)
         except Unsupported as gap:
@@ -219,6 +246,14 @@ class _Runner(Generic[V]):
         except ValueError as error:
             # Shapes that do not fit: the instruction's problems say it in words.
             self._fail(f"{instruction.opcode} cannot be executed: {error}")
+
+    def _begin(self, instruction: Instruction) -> None:
+        self._span = instruction.span
+        self._active = self._mask(instruction)
+        mode = instruction.attribute("oob_mode")
+        self._skips = isinstance(mode, Member) and mode.name == "skip"
+        self._kept = None
+        self._opcode = instruction.opcode
 
     def _mask(self, instruction: Instruction) -> Array | None:
         if instruction.mask is None:
@@ -300,6 +335,7 @@ class _Runner(Generic[V]):
             self.happenings[key] = Happening(code, message, self._span, related, count, index, size)
 
     def finish(self, found: Specialization) -> Execution[V]:
+        self.cores.end()
         self._span, self._active = found.kernel.span, None
         outputs: list[V] = []
         written: list[NDArray[np.bool_]] = []
