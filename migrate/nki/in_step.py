@@ -7,7 +7,7 @@ barrier or an exchange, what it does afterwards is kept until the second one is 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -25,49 +25,57 @@ MEETINGS = frozenset({"core_barrier", "sendrecv"})
 class InStep:
     """Hands out the items of both programs in an order in which they may happen.
 
-    `do` does one item, `meet` what two instructions do for which the cores have met; `lost` is
-    told an instruction that waits in vain.  `inside` says whether the items that come belong to
-    a loop on the device.
+    `do` does an item up to the next instruction at which a core waits, which it gives, and so
+    on; `execute` does that instruction where no other core is, `meet` what two of them do for
+    which the cores have met; `lost` is told one that waits in vain.
     """
 
-    do: Callable[[Item], None]
+    do: Callable[[Item], Iterator[Instruction]]
+    execute: Callable[[Instruction], None]
     meet: Callable[[Instruction, Instruction], None]
     lost: Callable[[Instruction], None]
-    inside: Callable[[], bool]
     _kept: deque[Item] = field(default_factory=deque)
-    """What the first program has still to do: it begins with an instruction that waits."""
+    """What the first program has still to do, from where it may wait."""
+    _first: Iterator[Instruction] | None = None
+    _waiting: Instruction | None = None
+    """Where the first program waits, once the second one has begun."""
 
     def take(self, item: Item, loops: Sequence[LoopValue]) -> None:
         """The next item, which is in these loops."""
         program = _program(loops)
-        if program == 0 and (self._kept or self._waits(item)):
+        if program == 0 and (self._kept or _may_wait(item)):
             self._kept.append(item)
-        elif program != 1 or not self._waits(item):
-            self.do(item)
-        else:
-            self._met(item)
+            return
+        if program == 1:
+            self._begin_second()
+        for instruction in self.do(item):
+            if program != 1 or self._first is None:
+                self.execute(instruction)
+            elif self._waiting is None:
+                self.lost(instruction)
+            else:
+                self.meet(self._waiting, instruction)
+                self._waiting = next(self._first, None)
 
     def end(self) -> None:
         """Both programs have ended."""
-        if self._kept:
-            first = self._kept.popleft()
-            self._kept.clear()
-            assert isinstance(first, Instruction)
-            self.lost(first)
+        self._begin_second()
+        if self._waiting is not None:
+            self.lost(self._waiting)
 
-    def _waits(self, item: Item) -> bool:
-        return isinstance(item, Instruction) and item.opcode in MEETINGS and not self.inside()
+    def _begin_second(self) -> None:
+        if self._first is None:
+            self._first = self._rest()
+            self._waiting = next(self._first, None)
 
-    def _met(self, second: Item) -> None:
-        assert isinstance(second, Instruction)
-        if not self._kept:
-            self.lost(second)
-            return
-        first = self._kept.popleft()
-        assert isinstance(first, Instruction)
-        self.meet(first, second)
-        while self._kept and not self._waits(self._kept[0]):
-            self.do(self._kept.popleft())
+    def _rest(self) -> Iterator[Instruction]:
+        while self._kept:
+            yield from self.do(self._kept.popleft())
+
+
+def _may_wait(item: Item) -> bool:
+    """Whether it is an instruction at which a core waits, or may have some in it."""
+    return item.opcode in MEETINGS if isinstance(item, Instruction) else isinstance(item, tuple)
 
 
 def _program(loops: Sequence[LoopValue]) -> int | None:

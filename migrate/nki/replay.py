@@ -6,7 +6,7 @@ the registers say.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -32,13 +32,12 @@ class Kept:
 
 @dataclass(slots=True, eq=False)
 class Replay:
-    """Keeps the bodies of loops on the device, and runs them.
+    """Keeps the bodies of loops on the device, and goes through them.
 
-    `execute` does one instruction, `allocate` makes a tensor new, `integer` reads a register,
-    `put` writes one; `ended` says that nothing more is to be done.
+    `allocate` makes a tensor new, `integer` reads a register, `put` writes one; `ended` says
+    that nothing more is to be done.
     """
 
-    execute: Callable[[Instruction], None]
     allocate: Callable[[Buffer], None]
     integer: Callable[[View], int]
     put: Callable[[View, int], None]
@@ -47,11 +46,6 @@ class Replay:
     _open: list[Kept] = field(default_factory=list)
     _turns: int = 0
 
-    @property
-    def keeping(self) -> bool:
-        """Whether what comes belongs to a loop."""
-        return bool(self._open)
-
     def keeps(self, item: Instruction | Buffer) -> bool:
         """Whether the item belongs to a loop, and is done when that is."""
         if not self._open:
@@ -59,32 +53,33 @@ class Replay:
         self._open[-1].items.append(item)
         return True
 
-    def step(self, loop: DeviceLoop, step: LoopStep) -> None:
-        """A loop begins, ends, or is given up."""
+    def step(self, loop: DeviceLoop, step: LoopStep) -> Kept | None:
+        """A loop begins, ends, or is given up; the loop, if it is to be done now."""
         if step == "begin":
             self._open.append(Kept(loop))
-            return
+            return None
         kept = self._open.pop()
         if step == "given up":
-            return
+            return None
         if self._open:
             self._open[-1].items.append(kept)
-        else:
-            self._run(kept)
+            return None
+        return kept
 
-    def _run(self, kept: Kept) -> None:
+    def instructions(self, kept: Kept) -> Iterator[Instruction]:
+        """What a loop does, turn by turn; each is to be executed before the next is asked for."""
         loop = kept.loop
         if self.ended():
             return
         if loop.condition is not None:
             while not self.ended() and self.integer(loop.condition) != 0:
-                self._turn(kept)
+                yield from self._turn(kept)
             return
         assert loop.counter is not None
         position, stop = self._bound(loop.start), self._bound(loop.stop)
         while not self.ended() and position < stop:
             self.put(loop.counter, position)
-            self._turn(kept)
+            yield from self._turn(kept)
             position += loop.step
 
     def _bound(self, bound: View | Number | None) -> int:
@@ -92,7 +87,7 @@ class Replay:
             return self.integer(bound)
         return int(bound.value) if bound is not None else 0
 
-    def _turn(self, kept: Kept) -> None:
+    def _turn(self, kept: Kept) -> Iterator[Instruction]:
         self._count()
         for item in kept.items:
             if self.ended():
@@ -100,11 +95,11 @@ class Replay:
             match item:
                 case Instruction():
                     self._count()
-                    self.execute(item)
+                    yield item
                 case Buffer():
                     self.allocate(item)
                 case Kept():
-                    self._run(item)
+                    yield from self.instructions(item)
 
     def _count(self) -> None:
         self._turns += 1

@@ -7,7 +7,7 @@ rules give, `Bounded` the real value with an error bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -18,7 +18,7 @@ from migrate.nki import addresses, collecting, cores
 from migrate.nki.device_loops import DeviceLoop
 from migrate.nki.errors import Unsupported
 from migrate.nki.frames import Instruction, LoopStep
-from migrate.nki.in_step import InStep, Item
+from migrate.nki.in_step import MEETINGS, InStep, Item
 from migrate.nki.instructions import INSTRUCTIONS
 from migrate.nki.memory import Contents, Elements, Storage
 from migrate.nki.parse import Module
@@ -175,14 +175,13 @@ class _Runner(Generic[V]):
         self._index: dict[int, Array] = {}
         """What was read from memory as positions of the view worked on, by dimension."""
         self.replay = Replay(
-            self._execute,
             self.contents.renew,
             self._integer,
             self._put_integer,
             lambda: self.failed,
             meter,
         )
-        self.cores = InStep(self._do, self._meet, self._lost, lambda: self.replay.keeping)
+        self.cores = InStep(self._do, self._execute, self._meet, self._lost)
 
     # What the specialiser calls
 
@@ -200,15 +199,24 @@ class _Runner(Generic[V]):
     def looped(self, loop: DeviceLoop, step: LoopStep) -> None:
         self.cores.take((loop, step), loop.programs)
 
-    def _do(self, item: Item) -> None:
+    def _do(self, item: Item) -> Iterator[Instruction]:
+        """Do an item, and give the instructions at which a core waits for the other one."""
         match item:
             case Instruction():
                 if not self.failed and not self.replay.keeps(item):
-                    self._execute(item)
+                    yield from self._alone(item)
             case Buffer():
                 self.replay.keeps(item)
             case _:
-                self.replay.step(*item)
+                kept = self.replay.step(*item)
+                for instruction in self.replay.instructions(kept) if kept is not None else ():
+                    yield from self._alone(instruction)
+
+    def _alone(self, instruction: Instruction) -> Iterator[Instruction]:
+        if instruction.opcode in MEETINGS:
+            yield instruction
+        else:
+            self._execute(instruction)
 
     def _meet(self, first: Instruction, second: Instruction) -> None:
         """What two cores do together."""

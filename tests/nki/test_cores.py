@@ -149,8 +149,43 @@ return out
     np.testing.assert_allclose(found.outputs[0], [wanted, wanted], rtol=1e-5)
 
 
-def test_an_exchange_in_a_loop_of_the_device_is_not_understood() -> None:
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_an_exchange_in_a_loop_of_the_device(turns: int) -> None:
     loop = "for turn in nl.dynamic_range(nisa.register_alloc(count[0:1])):"
     text = kernel(EXCHANGE.format(turns=loop, pipe=0), "x, count")
-    found = ran(text, normal(8, 4), np.array([1], np.int32))
-    assert not found.complete
+    x = normal(8, 4)
+    left, right = x[:4], x[4:]
+    for _ in range(turns):
+        left, right = (left + right) * np.float32(2), (right + left) * np.float32(3)
+    found = ran(text, x, np.array([turns], np.int32))
+    assert found.complete, (found.happenings, found.specialization.events)
+    np.testing.assert_array_equal(found.outputs[0], np.concatenate([left, right]))
+
+
+def test_loops_of_the_device_that_turn_differently_often() -> None:
+    loop = "for turn in nl.dynamic_range(nisa.register_alloc(count[nl.ds(core, 1)])):"
+    text = kernel(EXCHANGE.format(turns=loop, pipe=0), "x, count")
+    for counts in ((1, 2), (2, 1)):
+        found = ran(text, normal(8, 4), np.array(counts, np.int32))
+        assert not found.complete
+        assert any("does not come" in happening.message for happening in found.happenings)
+
+
+def test_a_core_with_nothing_to_do() -> None:
+    text = kernel(
+        """
+rows, width = x.shape
+out = nl.ndarray((rows, width), dtype=x.dtype, buffer=nl.shared_hbm)
+if nl.program_id(0) == 0:
+    stop = nisa.register_alloc(count[0:1])
+    for i in nl.dynamic_range(stop):
+        nisa.dma_copy(dst=out[nl.ds(i, 1)], src=x[nl.ds(i, 1)])
+return out
+""",
+        "x, count",
+    )
+    x = normal(5, 3)
+    found = ran(text, x, np.array([5], np.int32))
+    assert found.complete
+    assert found.happenings == ()
+    np.testing.assert_array_equal(found.outputs[0], x)
