@@ -10,7 +10,15 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from migrate.nki import classes, generators, index_arithmetic, indices, members, objects
+from migrate.nki import (
+    classes,
+    generators,
+    index_arithmetic,
+    indices,
+    members,
+    objects,
+    tensor_operators,
+)
 from migrate.nki.calls import call
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.formatting import formatted
@@ -289,7 +297,11 @@ class Expressions:
             if frame.run.legacy and (isinstance(a, TENSORS) or isinstance(b, TENSORS)):
                 with frame.run.towards(node):
                     return elementwise.operate(sign, a, b, frame, origin)
-            return arithmetic(sign, a, b, origin)
+            try:
+                return arithmetic(sign, a, b, origin)
+            except Unsupported:
+                tensor_operators.tell(sign, frame, origin, a, b)
+                raise
 
         return evaluate
 
@@ -305,7 +317,11 @@ class Expressions:
             if frame.run.legacy and isinstance(value, TENSORS):
                 with frame.run.towards(node):
                     return elementwise.signed(sign, value, frame, origin)
-            return signed(sign, value, origin)
+            try:
+                return signed(sign, value, origin)
+            except Unsupported:
+                tensor_operators.tell(sign, frame, origin, value)
+                raise
 
         return evaluate
 

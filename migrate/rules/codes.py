@@ -42,6 +42,7 @@ CLAIMS: Final[Mapping[str, frozenset[str]]] = {
     "PERF609": frozenset({"transposed-again"}),
     "PERF610": frozenset({"dma-transposes"}),
     "API406": frozenset({"result-dropped"}),
+    "API407": frozenset({"tensor-operator"}),
     "API405": frozenset({"unread-parameter", "unread-local"}),
 }
 

@@ -11,6 +11,7 @@ from migrate.rules import (
     api404,
     api405,
     api406,
+    api407,
     cuda501,
     cuda502,
     cuda503,
@@ -116,6 +117,7 @@ RULES: Final[tuple[Rule, ...]] = (
     api404.RULE,
     api405.RULE,
     api406.RULE,
+    api407.RULE,
     # CUDA: the reference itself is at fault.
     cuda501.RULE,
     cuda502.RULE,
