@@ -112,7 +112,8 @@ def nonzero_with_count(m: Machine[V], i: Instruction) -> None:
     offset, padding = i.attribute("index_offset"), i.attribute("padding_val")
     if not isinstance(offset, Number) or not isinstance(padding, Number):
         raise Unsupported("nonzero_with_count without constant offset and padding")
-    if len(dst.shape) != 2 or dst.free_elements != src.free_elements + 1:
+    wide = any(extent != 1 for extent in dst.sizes[1:-1])
+    if len(dst.shape) < 2 or wide or dst.free_elements != src.free_elements + 1:
         raise Unsupported("nonzero_with_count into a tile of another size")
     rows = binary("//", binary("+", src.shape[0], Number(15)), Number(16))
     shape = (rows, flat_free(src))
@@ -126,10 +127,10 @@ def nonzero_with_count(m: Machine[V], i: Instruction) -> None:
     some = m.apply("greater", (ranks, m.number(0.0, F32)), F32)
     listed = m.select(some, moved, m.number(padding, I32))
     count = m.keep(m.reduce("add", truth, (1,), F32), (rows, ONE))
-    whole = m.part(dst, every)
-    m.write(m.part(whole, (Part(1, 0, 1, shape[1]),)), listed)
-    last = int(shape[1].value)
-    m.write(m.part(whole, (Part(1, last, 1, ONE),)), count)
+    whole, axis, last = m.part(dst, every), len(dst.shape) - 1, int(shape[1].value)
+    for start, value in ((0, listed), (last, count)):
+        part = m.part(whole, (Part(axis, start, 1, ONE if start else shape[1]),))
+        m.write(part, m.reshape(value, part.shape))
 
 
 def sequence_bounds(m: Machine[V], i: Instruction) -> None:

@@ -70,3 +70,26 @@ return out
     found = specialize(module(text), "k", {"x": tensor("x", 2, 4)}, target=target)
     assert found.complete, found.events
     assert found.returned[0].sizes == (2, 4 if wide else 2)
+
+
+def test_no_variable_of_the_environment_is_set() -> None:
+    text = kernel(
+        """
+out = nl.ndarray((2, WIDTH), dtype=x.dtype, buffer=nl.shared_hbm)
+return out
+"""
+    ).replace(
+        HEADER,
+        HEADER
+        + """
+import os
+
+LEVELS = {}
+for key, value in os.environ.items():
+    LEVELS[key] = value
+WIDTH = int(os.environ.get("KERNEL_WIDTH", "4")) + len(LEVELS)
+""",
+    )
+    found = specialize(module(text), "k", {"x": tensor("x", 2, 4)})
+    assert found.complete, found.events
+    assert found.returned[0].sizes == (2, 4)
