@@ -164,7 +164,9 @@ def reduced(m: Machine[V], i: Instruction, value: V, dst: View) -> None:
         if command == "reduce":
             state = _combined(m, operator, (_registers(m, registers), state))
         elif command == "load_reduce":
-            start = m.reshape(column(m, i, "reduce_init", registers or dst, F32), one)
+            start = column(m, i, "reduce_init", registers or dst, F32)
+            if i.view("reduce_init") is not None:
+                start = m.reshape(start, one)
             state = _combined(m, operator, (start, state))
         if result is not None and registers is not None:
             state = m.keep(state, one)
