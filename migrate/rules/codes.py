@@ -18,6 +18,7 @@ REFUSING: Final = "refused:"
 
 CLAIMS: Final[Mapping[str, frozenset[str]]] = {
     "MAP114": frozenset({"floor-trips"}),
+    "MAP115": frozenset({"few-values"}),
     "HW203": frozenset(
         {"partitions", "stationary-size", "moving-size", "transpose-size", "tile-bytes"}
     ),
@@ -30,6 +31,7 @@ CLAIMS: Final[Mapping[str, frozenset[str]]] = {
     "HW210": frozenset({"psum-prefilled"}),
     "HW211": frozenset({"start-apart"}),
     "HW212": frozenset({"core-branch"}),
+    "HW213": frozenset({"partition-step"}),
     "NUM306": frozenset({"outside-range"}),
     "PERF601": frozenset({"small-descriptors"}),
     "PERF602": frozenset({"loaded-again"}),

@@ -30,6 +30,7 @@ from migrate.rules import (
     hw210,
     hw211,
     hw212,
+    hw213,
     map101,
     map102,
     map103,
@@ -44,6 +45,7 @@ from migrate.rules import (
     map112,
     map113,
     map114,
+    map115,
     num301,
     num302,
     num303,
@@ -79,6 +81,7 @@ RULES: Final[tuple[Rule, ...]] = (
     map112.RULE,
     map113.RULE,
     map114.RULE,
+    map115.RULE,
     # Hardware: it cannot run, or touches what is not there.
     hw201.RULE,
     hw202.RULE,
@@ -92,6 +95,7 @@ RULES: Final[tuple[Rule, ...]] = (
     hw210.RULE,
     hw211.RULE,
     hw212.RULE,
+    hw213.RULE,
     # Numerics: it computes the same, less exactly.
     num301.RULE,
     num302.RULE,

@@ -13,6 +13,7 @@ from migrate.nki.analyses.matmuls import Matmuls
 from migrate.nki.analyses.ranges import Ranges
 from migrate.nki.analyses.round_trips import RoundTrips
 from migrate.nki.analyses.starts import Starts
+from migrate.nki.analyses.steps import Steps
 from migrate.nki.analyses.sums import Sums
 from migrate.nki.analyses.transfers import Transfers
 from migrate.nki.analyses.transposing import Transposing
@@ -30,6 +31,7 @@ ANALYSES: Final[tuple[Callable[[str], Analysis], ...]] = (
     Unrolling,
     Sums,
     Starts,
+    Steps,
     Ranges,
     Transposing,
 )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from migrate.nki.scans import Scan, core_branches, dropped, remainders, unused
+from migrate.nki.scans import Scan, core_branches, dropped, remainders, unused, windows
 
 SCANS: Final[tuple[Scan, ...]] = (
     unused.scan,
     remainders.scan,
     dropped.scan,
     core_branches.scan,
+    windows.scan,
 )
 
-CODES: Final = unused.CODES | remainders.CODES | dropped.CODES | core_branches.CODES
+CODES: Final = unused.CODES | remainders.CODES | dropped.CODES | core_branches.CODES | windows.CODES
 """The codes of what scans find; `rules.codes` says which rule tells them."""
