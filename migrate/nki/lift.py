@@ -59,7 +59,7 @@ from migrate.source import Span
 if TYPE_CHECKING:
     from migrate.nki.resolve import Column
 
-MAX_ATTEMPTS = 8
+MAX_ATTEMPTS = 16
 """Specialisations of a kernel whose loops have to be unrolled one set after the other."""
 
 
@@ -86,7 +86,8 @@ def lift(
 ) -> LiftedKernel:
     """Read a kernel at the sizes in `args` and a grid (see `specialize`) as IR.
 
-    Raises `SourceError` as `specialize` does, `budget.Exhausted` when the meter ends it.
+    Raises `SourceError` as `specialize` does, `budget.Exhausted` when the meter ends it, and
+    `Unsupported` for a kernel whose loops would all have to be unrolled.
     """
     meter = meter if meter is not None else Meter(doing=f"reading {kernel_name}")
     unrolled: frozenset[str] = frozenset()

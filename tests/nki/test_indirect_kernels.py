@@ -217,3 +217,23 @@ def test_rows_stored_by_index_tensors() -> None:
     wanted[index[:, 0]] = x[:4]
     body = "nl.store(out, value=nl.load(x)); nl.store(out[at, iw], value=nl.load(x[0:4]))"
     check(RETURNING.format(rows=9, body=body), wanted, x=x, index=index)
+
+
+def test_many_loops_over_places_of_a_table() -> None:
+    loop = """
+for i{n} in range(3):
+    nisa.dma_copy(dst=tile, src=x[:, (0, 5, 2)[i{n}] : (0, 5, 2)[i{n}] + 1])
+    nisa.dma_copy(dst=out[:, {n} * 3 + i{n} : {n} * 3 + i{n} + 1], src=tile)
+"""
+    body = "".join(loop.format(n=n) for n in range(10))
+    text = kernel(
+        """
+rows = x.shape[0]
+tile = nl.ndarray((rows, 1), dtype=x.dtype, buffer=nl.sbuf)
+out = nl.ndarray((rows, 30), dtype=x.dtype, buffer=nl.shared_hbm)
+"""
+        + body
+        + "return out"
+    )
+    x = normal(4, 6)
+    check(text, np.tile(x[:, [0, 5, 2]], 10), x=x)
