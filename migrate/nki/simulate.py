@@ -7,7 +7,7 @@ rules give, `Bounded` the real value with an error bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from migrate.budget import Exhausted, Meter
 from migrate.nki import addresses, collecting, cores
+from migrate.nki.arithmetic import Arithmetic
 from migrate.nki.device_loops import DeviceLoop
 from migrate.nki.errors import Unsupported
 from migrate.nki.frames import Instruction, LoopStep
@@ -25,12 +26,10 @@ from migrate.nki.parse import Module
 from migrate.nki.parts import Part, part_of
 from migrate.nki.reinterpret import cells, check_packed, put, taken
 from migrate.nki.replay import Replay
-from migrate.nki.semantics import Rearrangement
 from migrate.nki.specialize import Specialization, specialize
 from migrate.nki.symbols import Number, size
 from migrate.nki.values import Buffer, Indirect, Member, TensorSpec, View
-from migrate.numerics.casts import Rule
-from migrate.numerics.domain import Domain, OperatorError, Order
+from migrate.numerics.domain import Domain, Order
 from migrate.numerics.dtypes import DType
 from migrate.source import SourceError, Span
 
@@ -146,7 +145,7 @@ def _dtype_of(name: str, array: Array, module: Module) -> DType:
         raise SourceError(message, file=module.source.name) from None
 
 
-class _Runner(Generic[V]):
+class _Runner(Arithmetic[V]):
     """Executes instructions; a `Machine` on arrays."""
 
     def __init__(
@@ -158,9 +157,7 @@ class _Runner(Generic[V]):
         seed: int | None,
     ) -> None:
         self.stream = None if seed is None else np.random.Generator(np.random.Philox(seed))
-        self.domain = domain
-        self.meter = meter
-        self.order: Order = order
+        super().__init__(domain, meter, order)
         self.arrays = arrays
         self.contents: Contents[V] = Contents(domain, meter)
         self.happenings: dict[tuple[str, Span, Span | None], Happening] = {}
@@ -451,117 +448,6 @@ class _Runner(Generic[V]):
                 view.buffer.elements,
             )
 
-    def dtype(self, value: V) -> DType:
-        return self.domain.dtype(value)
-
-    def convert(self, value: V, dtype: DType) -> V:
-        held = self.domain.dtype(value)
-        # Packed numbers are held as unsigned integers.
-        if held is dtype or (dtype.is_packed and held.numpy == dtype.numpy):
-            return value
-        return self.domain.cast(value, dtype, Rule.NKI)
-
-    def number(self, value: Number | float, dtype: DType) -> V:
-        plain = value.value if isinstance(value, Number) else value
-        if not dtype.is_float and isinstance(plain, float):
-            return self.convert(self.domain.constant(plain, DType.FLOAT32), dtype)
-        # What Python computes (`1.0 / cols`) is rounded to the format only here.
-        return self.domain.constant(plain, dtype, computed=True)
-
-    def apply(
-        self,
-        operator: str,
-        args: Sequence[V],
-        dtype: DType,
-        error: OperatorError | None = None,
-        mapping: str = "",
-    ) -> V:
-        return self.domain.apply(operator, args, dtype, error=error)
-
-    def select(self, condition: V, then: V, otherwise: V) -> V:
-        return self.domain.select(condition, then, otherwise)
-
-    def where_index(
-        self,
-        comparison: str,
-        shape: Sequence[Number],
-        offset: Number,
-        steps: Sequence[Number],
-        then: V,
-        otherwise: V,
-    ) -> V:
-        truth = COMPARISONS[comparison](self._positions(shape, offset, steps), 0)
-        return self.domain.select(truth, then, otherwise)
-
-    def reduce(self, operator: str, value: V, axes: Sequence[int], dtype: DType) -> V:
-        kept = tuple(1 if k in axes else n for k, n in enumerate(self.domain.shape(value)))
-        total = self.domain.reduce(operator, value, tuple(axes), dtype, self.order)
-        return self.domain.reshape(total, kept)
-
-    def scan(
-        self,
-        step: Callable[[V, V, V], V],
-        initial: V,
-        left: V,
-        right: V,
-        shape: tuple[Number, Number],
-    ) -> V:
-        rows, length = (int(n.value) for n in shape)
-        states = self.domain.constant(0.0, DType.FLOAT32, (rows * length,))
-        state = self.domain.broadcast(initial, (rows, 1))
-        column = length * np.arange(rows)[:, None]
-        for k in range(length):
-            self.meter.step((1 + rows // 1024) * self.domain.effort)
-            here = column + k
-            state = step(state, self.domain.take(left, here), self.domain.take(right, here))
-            self.domain.put(states, here, state)
-        return self.domain.reshape(states, (rows, length))
-
-    def contract(self, stationary: V, moving: V) -> V:
-        left, right = (
-            self.domain.reshape(self.convert(side, DType.FLOAT32), (self.domain.shape(side)[0], -1))
-            for side in (stationary, moving)
-        )
-        rows, contracted = self.domain.shape(left)[1], self.domain.shape(left)[0]
-        products = rows * contracted * self.domain.shape(right)[1]
-        self.meter.step((1 + products // 65536) * self.domain.effort)
-        return self.domain.matmul(
-            self.domain.transpose(left, (1, 0)), right, DType.FLOAT32, self.order
-        )
-
-    def transpose(self, value: V, order: Sequence[int]) -> V:
-        return self.domain.transpose(value, order)
-
-    def reshape(self, value: V, shape: Sequence[Number]) -> V:
-        return self.domain.reshape(value, tuple(int(n.value) for n in shape))
-
-    def position(self, shape: Sequence[Number], offset: Number, steps: Sequence[Number]) -> V:
-        found = self._positions(shape, offset, steps)
-        return self.domain.from_array(found.astype(np.int32), DType.INT32)
-
-    def _positions(self, shape: Sequence[Number], offset: Number, steps: Sequence[Number]) -> Array:
-        """offset + sum of step * index at every point of a shape."""
-        sizes = tuple(int(n.value) for n in shape)
-        size = 8 * math.prod(sizes)
-        self.meter.take(size)
-        self.meter.give(size)
-        total = np.full(sizes, int(offset.value), np.int64)
-        for axis, step in enumerate(steps):
-            line = np.arange(sizes[axis], dtype=np.int64) * int(step.value)
-            total = total + line.reshape([-1 if k == axis else 1 for k in range(len(sizes))])
-        return total
-
-    def keep(self, value: V, shape: Sequence[Number]) -> V:
-        return value
-
-    def rearrange(self, value: V, shape: Sequence[Number], where: Rearrangement) -> V:
-        sizes = tuple(int(n.value) for n in shape)
-        count = math.prod(sizes)
-        self.meter.step((1 + count // 1024) * self.domain.effort)
-        self.meter.take(16 * count)
-        self.meter.give(16 * count)
-        return collecting.rearranged(self.domain, value, sizes, where)
-
     def gather(self, view: View, indices: V, shape: tuple[Number, Number]) -> V:
         rows, count = (int(n.value) for n in shape)
         self.meter.step((1 + rows * count // 1024) * self.domain.effort)
@@ -575,13 +461,6 @@ class _Runner(Generic[V]):
             garbage = self.domain.constant(filler, view.dtype, (rows, count))
             value = self.domain.select(places.inside, value, garbage)
         return value
-
-    def largest(self, value: V, shape: tuple[Number, Number], count: Number) -> tuple[V, V]:
-        elements = math.prod(int(n.value) for n in shape)
-        self.meter.step((1 + elements // 256) * self.domain.effort)
-        self.meter.take(32 * elements)
-        self.meter.give(32 * elements)
-        return collecting.largest(self.domain, value, int(count.value))
 
     def part(self, view: View, parts: Sequence[Part]) -> View:
         return part_of(view, parts)
@@ -663,13 +542,3 @@ class _Runner(Generic[V]):
             storage.consumed[places.positions] = consumed
         self.write(view, value)
         storage.accumulated[places.positions] = True
-
-
-COMPARISONS: dict[str, Any] = {
-    "equal": np.equal,
-    "not_equal": np.not_equal,
-    "less": np.less,
-    "less_equal": np.less_equal,
-    "greater": np.greater,
-    "greater_equal": np.greater_equal,
-}
