@@ -34,10 +34,13 @@ def issue(
     frame: Frame,
     origin: Origin,
     part: int = 0,
+    *,
+    on_every_target: bool = False,
 ) -> Issued:
     """Emit `nisa.<opcode>(*args, **keywords)`, destination first.
 
-    `part` tells instructions of one call apart.  Raises `KernelFault` for what is no call of it
+    `part` tells instructions of one call apart.  `on_every_target`: the call exists where the
+    instruction that stands for it does not.  Raises `KernelFault` for what is no call of it
     at all, `Unsupported` for instructions and operands that are not read.
     """
     run = frame.run
@@ -88,7 +91,7 @@ def issue(
     accumulators = lanes.registers(run, spec, operands, attributes, site.span)
     if accumulators is not None:
         operands.append(("registers", accumulators))
-    if run.target not in spec.targets:
+    if run.target not in spec.targets and not on_every_target:
         problems.append(Problem("target", f"{opcode} does not exist on {run.target}", site.span))
     run.emit(opcode, operands, attributes, site, tuple(problems), mask=left)
     return Issued(opcode)

@@ -15,7 +15,7 @@ changes nothing else, otherwise before the matmul, in the iterations that overwr
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -149,15 +149,28 @@ def _ambiguities(folder: Folder) -> Iterator[Event]:
 
 
 def sizes_of(args: Mapping[str, object]) -> dict[str, int]:
-    """The named integers in kernel arguments."""
+    """The named integers in kernel arguments, also those that only a product has in it."""
     found: dict[str, int] = {}
-    for value in args.values():
-        numbers: Iterable[object] = (value,)
-        if isinstance(value, TensorSpec):
-            numbers = value.shape
-        for number in numbers:
-            if isinstance(number, Number) and number.symbol and isinstance(number.value, int):
-                found[number.symbol] = number.value
+    pending: list[object] = list(args.values())
+    seen: set[int] = set()
+    while pending:
+        value = pending.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        match value:
+            case TensorSpec():
+                pending.extend(value.shape)
+            case Number():
+                if value.symbol and isinstance(value.value, int):
+                    found[value.symbol] = value.value
+                pending.extend(value.args)
+            case tuple() | list():
+                pending.extend(value)
+            case dict():
+                pending.extend(value.values())
+            case _:
+                pass
     return found
 
 

@@ -46,7 +46,7 @@ def partitions(given: Given, name: str) -> Iterator[Problem]:
             limit=PARTITIONS,
         )
         return
-    if given.opcode.startswith("dma_") or len(view.base) < 2:
+    if given.opcode.startswith("dma_") or len(view.base) < 2 or _is_scale(given, name):
         return
     place = view.index[partition_dimension(view)].start
     start = int(place.value)
@@ -61,6 +61,15 @@ def partitions(given: Given, name: str) -> Iterator[Problem]:
             ("partitions", count),
             of=place,
         )
+
+
+def _is_scale(given: Given, name: str) -> bool:
+    """Whether an operand holds the scales of MX formats.
+
+    Four partitions of each 32 are used, those of several tensors side by side
+    (nki/deep-dives/mxfp-matmul.rst).
+    """
+    return given.opcode in ("quantize_mx", "nc_matmul_mx") and name.endswith("_scale")
 
 
 def scalar_engine_pairs(given: Given) -> Iterator[Problem]:

@@ -28,6 +28,9 @@ from migrate.ir.text import render
 from migrate.ir.validate import problems
 from migrate.nki.lift import lift
 from migrate.nki.simulate import simulate
+from migrate.nki.symbols import binary as number
+from migrate.nki.symbols import size
+from migrate.nki.values import TensorSpec
 from migrate.numerics.bounded import Bounded
 from migrate.numerics.dtypes import DType
 from tests.nki.kernels import (
@@ -798,3 +801,26 @@ def test_a_sum_of_no_rows_is_no_gap(rows: int) -> None:
     text = TILED_MATMUL.replace("(m + tm - 1) // tm", "m // tm + 1")
     found = lifted(text, lhs=normal(16, rows), rhs=normal(16, 33), tm=16, tn=32, tk=8)
     assert not any(isinstance(op, Opaque) for op in walk(found.body))
+
+
+def test_sizes_that_occur_in_products_only() -> None:
+    text = kernel(
+        """
+rows, columns = x.shape
+y = nl.ndarray((rows, columns), dtype=x.dtype, buffer=nl.shared_hbm)
+tile = nl.ndarray((rows, columns), dtype=x.dtype, buffer=nl.sbuf)
+nisa.dma_copy(dst=tile, src=x)
+nisa.dma_copy(dst=y, src=tile)
+return y
+"""
+    )
+    product = number("*", size("heads", 4), size("width", 8))
+    specs = {"x": TensorSpec((product, size("columns", 5)), DType.FLOAT32)}
+    found = lift(module(text), "k", specs)
+    assert found.kernel is not None
+    assert problems(found.kernel) == ()
+    x = normal(32, 5)
+    reals = Reals({"x": x.astype(np.float64)})
+    values = evaluate(found.kernel, {"heads": 4, "width": 8, "columns": 5}, reals)
+    (output,) = found.kernel.outputs
+    np.testing.assert_array_equal(values.outputs[output.version.buffer], x.reshape(-1))

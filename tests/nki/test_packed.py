@@ -109,6 +109,21 @@ nisa.nc_matmul_mx(
     assert "dtype" in told(DType.UINT32)
 
 
+def test_scales_of_two_tensors_share_a_tile() -> None:
+    text = kernel(
+        """
+x = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
+nisa.memset(dst=x, value=1.0)
+numbers = nl.ndarray((128, 128), dtype=nl.float8_e4m3fn_x4, buffer=nl.sbuf)
+scales = nl.ndarray((128, 128), dtype=nl.uint8, buffer=nl.sbuf)
+nisa.quantize_mx(dst=numbers, src=x, dst_scale=scales[0:, :])
+nisa.quantize_mx(dst=numbers, src=x, dst_scale=scales[4:, :])
+""",
+        "n",
+    )
+    assert specialize(module(text), "k", {"n": 1}, target="trn3").problems == ()
+
+
 def test_a_dtype_in_a_table_of_the_module() -> None:
     text = kernel(
         """

@@ -75,3 +75,17 @@ def test_bounds_in_order() -> None:
 def test_a_seed_is_one_number() -> None:
     kernel = text("nisa.set_rng_seed(src_seeds=x_t)\nnisa.tensor_copy(dst=r, src=x_t)")
     assert "size" in troubles(kernel, normal(2, 3))
+
+
+@pytest.mark.parametrize("target", ["trn2", "trn3"])
+def test_uniform_numbers_of_the_language_exist_on_every_target(target: str) -> None:
+    kernel = on_tiles(
+        """
+        drawn = nl.rand((x.shape[0], 8), nl.float32)
+        nisa.tensor_copy(dst=r, src=drawn)
+        """,
+        "x",
+        r="(x.shape[0], 8), dtype=nl.float32",
+    )
+    assert troubles(kernel, normal(4, 5), target=target) == []
+    assert any(isinstance(op, Random) for op in walk(lifted(kernel, x=normal(4, 5)).body))

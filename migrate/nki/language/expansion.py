@@ -47,6 +47,11 @@ class Expansion:
         part, self.part = self.part, self.part + 1
         issue(opcode, args, keywords, self.frame, self.origin, part)
 
+    def anywhere(self, opcode: str, *args: object) -> None:
+        """An instruction that stands for what other targets do in another way."""
+        part, self.part = self.part, self.part + 1
+        issue(opcode, args, {}, self.frame, self.origin, part, on_every_target=True)
+
     def tile(
         self, shape: Sequence[object], dtype: DType, memory: Memory = Memory.SBUF, name: str = ""
     ) -> View:

@@ -221,7 +221,8 @@ def _random(
     e = Expansion(frame, origin)
     shape = tuple(integer(n, origin) for n in items_of(given.get("shape"), origin))
     dst = e.result(shape, DType.FLOAT32, given.get("dtype"))
-    e.emit("rand2", dst, constant(0.0), constant(1.0))
+    # Before trn3 the numbers come from `rng`, how is not documented (nki.language.rand).
+    e.anywhere("rand2", dst, constant(0.0), constant(1.0))
     return dst
 
 
