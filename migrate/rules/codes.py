@@ -44,6 +44,8 @@ CLAIMS: Final[Mapping[str, frozenset[str]]] = {
     "PERF609": frozenset({"transposed-again"}),
     "PERF610": frozenset({"dma-transposes"}),
     "API406": frozenset({"result-dropped"}),
+    "API408": frozenset({"traced-once"}),
+    "API409": frozenset({"out-of-scope"}),
     "API407": frozenset({"tensor-operator"}),
     "API405": frozenset({"unread-parameter", "unread-local"}),
 }

@@ -12,6 +12,8 @@ from migrate.rules import (
     api405,
     api406,
     api407,
+    api408,
+    api409,
     cuda501,
     cuda502,
     cuda503,
@@ -122,6 +124,8 @@ RULES: Final[tuple[Rule, ...]] = (
     api405.RULE,
     api406.RULE,
     api407.RULE,
+    api408.RULE,
+    api409.RULE,
     # CUDA: the reference itself is at fault.
     cuda501.RULE,
     cuda502.RULE,

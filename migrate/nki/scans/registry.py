@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from migrate.nki.scans import Scan, core_branches, dropped, remainders, unused, windows
+from migrate.nki.scans import (
+    Scan,
+    core_branches,
+    dropped,
+    remainders,
+    scopes,
+    traced,
+    unused,
+    windows,
+)
 
 SCANS: Final[tuple[Scan, ...]] = (
     unused.scan,
@@ -12,7 +21,17 @@ SCANS: Final[tuple[Scan, ...]] = (
     dropped.scan,
     core_branches.scan,
     windows.scan,
+    traced.scan,
+    scopes.scan,
 )
 
-CODES: Final = unused.CODES | remainders.CODES | dropped.CODES | core_branches.CODES | windows.CODES
+CODES: Final = frozenset().union(
+    unused.CODES,
+    remainders.CODES,
+    dropped.CODES,
+    core_branches.CODES,
+    windows.CODES,
+    traced.CODES,
+    scopes.CODES,
+)
 """The codes of what scans find; `rules.codes` says which rule tells them."""
