@@ -9,11 +9,12 @@ arguments are inferred from its text (`pipeline.nki_alone`), then it is speciali
 Printed are, for every repository and in total, how many kernels are self-contained, how
 many of those specialise to the end without an `Opaque`, and why the others do not, by frequency.
 
-A kernel is *self-contained* where its text, with the functions and classes that it reaches, uses
-names of these only: its own file, Python's standard library, NKI, NumPy, ml_dtypes, and modules
-whose file lies in the same checkout (found by their dotted path from the file's own folder, a
-folder above it, or a `src` folder).  A kernel that needs torch, jax or a package that is
-installed elsewhere is not: its helpers cannot be read.
+A kernel is *self-contained* where its text, with the functions, classes and constants that it
+reaches, in its own file and in others of the checkout, uses names of these only: its own file,
+Python's standard library, NKI, NumPy, ml_dtypes, and modules whose file lies in the same
+checkout (found by their dotted path from the file's own folder, a folder above it, or a `src`
+folder).  A kernel that needs torch, jax or a package that is installed elsewhere is not: its
+helpers cannot be read.
 
 `--tests` reads files whose name begins with `test_` or that lie in a folder of tests, too.
 `--docs` writes the table of what does not specialise, as Markdown.  Exits 1 where something
@@ -31,6 +32,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from migrate.budget import Budget, Exhausted, Meter
@@ -66,46 +68,77 @@ class Result:
 
 def outside(module: Module, kernel: Kernel, file: Path, root: Path) -> tuple[str, ...]:
     """Modules that a kernel needs and that cannot be read; see the top for which can."""
-    top = {
-        node.name: node
-        for node in module.tree.body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef)
-    }
-    imported = dict(_imports(module.tree))
-    pending: list[ast.AST] = [kernel.node]
-    reached: set[str] = set()
+    pending: list[tuple[Path, ast.Module, ast.AST]] = [(file, module.tree, kernel.node)]
+    reached: set[tuple[Path, str]] = set()
     found: dict[str, None] = {}
     while pending and len(reached) < MAX_REACHED:
-        node = pending.pop()
-        local = dict(_imports(node))
+        here, tree, node = pending.pop()
+        imported = {**_imported(tree), **_imported(node)}
         for part in ast.walk(node):
-            if not isinstance(part, ast.Name) or part.id in reached:
+            if not isinstance(part, ast.Name) or (here, part.id) in reached:
                 continue
-            reached.add(part.id)
-            if part.id in top:
-                pending.append(top[part.id])
-            path = local.get(part.id, imported.get(part.id))
-            if path is not None and not _readable(path, file, root):
+            reached.add((here, part.id))
+            pending += [(here, tree, each) for each in _bound(tree, part.id)]
+            if part.id not in imported:
+                continue
+            path, name = imported[part.id]
+            if not _readable(path, here, root):
                 found.setdefault(path)
+                continue
+            other = _place(path, here, root)
+            if other is not None and other.is_file() and name is not None:
+                inner = _tree(other)
+                pending += [(other, inner, each) for each in _bound(inner, name)]
+                again = _imported(inner).get(name)
+                if again is not None and not _readable(again[0], other, root):
+                    found.setdefault(again[0])
     return tuple(found)
 
 
-def _imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
+@lru_cache(maxsize=512)
+def _tree(file: Path) -> ast.Module:
+    try:
+        return ast.parse(file.read_text(errors="replace"))
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def _bound(tree: ast.Module, name: str) -> Iterator[ast.AST]:
+    """The statements of a module that say what a name is."""
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name=bound) | ast.ClassDef(name=bound) if bound == name:
+                yield node
+            case ast.Assign(targets=[ast.Name(id=bound)]) if bound == name:
+                yield node.value
+            case _:
+                pass
+
+
+def _imported(tree: ast.AST) -> dict[str, tuple[str, str | None]]:
+    """What imports bind: the module, and the name in it where there is one."""
+    found: dict[str, tuple[str, str | None]] = {}
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
                 for alias in names:
-                    yield alias.asname or alias.name.partition(".")[0], alias.name
+                    found[alias.asname or alias.name.partition(".")[0]] = alias.name, None
             case ast.ImportFrom(module=path, level=level, names=names):
                 for alias in names:
-                    yield alias.asname or alias.name, "." * level + (path or "")
+                    found[alias.asname or alias.name] = "." * level + (path or ""), alias.name
             case _:
                 pass
+    return found
 
 
 def _readable(path: str, file: Path, root: Path) -> bool:
     if path.lstrip(".").partition(".")[0] in READABLE and not path.startswith("."):
         return True
+    return _place(path, file, root) is not None
+
+
+def _place(path: str, file: Path, root: Path) -> Path | None:
+    """The file of a module in the checkout, or the folder of a package."""
     level = len(path) - len(path.lstrip("."))
     inner = Path(*path.lstrip(".").split(".")) if path.strip(".") else Path()
     if level:
@@ -115,9 +148,10 @@ def _readable(path: str, file: Path, root: Path) -> bool:
         starts = [*above, *(folder / "src" for folder in above)]
     for start in starts:
         place = start / inner
-        if place.with_suffix(".py").is_file() or place.is_dir():
-            return True
-    return False
+        for candidate in (place.with_suffix(".py"), place / "__init__.py", place):
+            if candidate.exists():
+                return candidate
+    return None
 
 
 def looked(module: Module, kernel: Kernel, file: Path, root: Path, seconds: float) -> Result:
@@ -268,7 +302,12 @@ def documented(results: list[Result]) -> Iterator[str]:
     whole = sum(r.outcome == "whole" for r in contained)
     share = 100 * whole / len(contained) if contained else 0.0
     yield PREFACE.format(
-        kernels=len(results), contained=len(contained), whole=whole, share=f"{share:.1f}"
+        kernels=len(results),
+        contained=len(contained),
+        whole=whole,
+        share=f"{share:.1f}",
+        faulty=sum(r.outcome == "whole" and bool(r.reasons) for r in contained),
+        unknown=sum(r.outcome == "no arguments" for r in contained),
     )
     yield "| Repository | Decorated | Self-contained | To the end | Share |"
     yield "| --- | ---: | ---: | ---: | ---: |"
@@ -304,11 +343,14 @@ PREFACE = """\
 Made by `python bench/nki_specialize.py FOLDER --whole FOLDER --tests --docs FILE` over the public
 files with NKI kernels.  Of {kernels} decorated kernels {contained} are self-contained, and
 {whole} of those ({share} %) specialise to the end without an `Opaque`, with arguments inferred
-from their own text.
+from their own text; {faulty} of these are not free of faults at the arguments that were found.
+For {unknown} nothing tells what an argument is.
 
-A kernel is *self-contained* where its text, with the functions and classes of its file that it
-reaches, uses names of these only: its own file, Python's standard library, NKI, NumPy,
-ml_dtypes, and modules whose file lies in the same checkout.
+A kernel is *self-contained* where its text, with the functions, classes and constants that it
+reaches, in its own file and in others of the checkout, uses names of these only: its own file,
+Python's standard library, NKI, NumPy, ml_dtypes, and modules whose file lies in the same
+checkout.  A kernel that takes an object of a class (a configuration that its caller makes)
+counts, although nothing in its text may tell what is in the object.
 
 """
 

@@ -128,7 +128,8 @@ def allocate(frame: Frame, given: dict[str, object], origin: Origin, part: int =
     )
     for extent in extents:
         if extent.value <= 0:
-            raise KernelFault("value", f"a tensor with an axis of {extent.value}", origin)
+            message = f"a tensor with an axis of {extent.value}"
+            raise KernelFault("value", message, origin, ((extent, ">", constant(0)),))
     name = given.get("name")
     shown = name if isinstance(name, str) and name else run.hint or "tile"
     site = run.site(origin, frame.stack, part)

@@ -194,3 +194,27 @@ def test_helpers_in_a_file_beside_it_are_read(tmp_path) -> None:
     (kernel,) = inspected(str(file), None, case=None).kernels
     assert kernel.coverage == 1.0
     assert any("= 72" in extent for extent in kernel.parameters[0].shape)
+
+
+def test_a_rank_that_a_helper_unpacks() -> None:
+    helper = "def extents(t):\n    a, b, c = t.shape\n    return a\n\n\n"
+    text = copying("    assert extents(x) <= 4\n").replace("@nki.jit", helper + "@nki.jit")
+    assert len(shapes(text)["x"]) == 3
+
+
+def test_a_format_that_is_asserted() -> None:
+    found = inferred(copying("    assert x.dtype == nl.bfloat16\n"))
+    assert found.args["x"].dtype is DType.BFLOAT16
+    assert not found.failures
+
+
+def test_sizes_that_leave_something_of_a_quotient() -> None:
+    before = "    other = nl.ndarray((x.shape[1] // 512, 4), dtype=x.dtype, buffer=nl.sbuf)\n"
+    assert shapes(copying(before))["x"][1] >= 512
+
+
+def test_a_number_that_is_counted_with() -> None:
+    before = "    width = 2 * n + 1\n    assert x.shape[1] == width * 4\n"
+    found = inferred(copying(before, "x, n"))
+    assert not found.failures
+    assert found.args["x"].shape[1].value == 4 * (2 * found.args["n"].value + 1)

@@ -76,6 +76,7 @@ def guesses(
     """For every parameter what it may be; a sentence where nothing can be said of one."""
     docs = stated(ast.get_docstring(kernel.node) or "", frozenset(kernel.parameters))
     named = _axis_names(kernel.node)
+    formats = dict(_demanded(kernel.node))
     found: dict[str, tuple[Guess, ...]] = {}
     arguments = {
         a.arg: a
@@ -99,13 +100,14 @@ def guesses(
                 extent if not extent.isdigit() else f"{parameter.name}_{axis}"
                 for axis, extent in enumerate(doc.extents)
             )
-            dtype = doc.dtype or _format(parameter.name)
+            dtype = doc.dtype or formats.get(parameter.name) or _format(parameter.name)
             options.append(TensorGuess(extents, sizes, dtype, "its docstring", span))
         note = _annotation(arguments[parameter.name])
         if parameter.optional and not options:
             options.append(Left())
         if doc is None or parameter.optional:
-            options += _unstated(parameter, note, named.get(parameter.name, {}), span)
+            dtype = formats.get(parameter.name) or _format(parameter.name)
+            options += _unstated(parameter, note, named.get(parameter.name, {}), dtype, span)
         if parameter.optional and Left() not in options:
             options.append(Left())
         if not options:
@@ -210,7 +212,7 @@ _TENSOR_LIKE = frozenset("xyzqkvabwo")
 
 
 def _unstated(
-    parameter: Parameter, note: str, named: Mapping[int, str], span: Span
+    parameter: Parameter, note: str, named: Mapping[int, str], dtype: DType, span: Span
 ) -> Iterator[Guess]:
     """What a parameter may be that neither a call nor a docstring tells of."""
     called = next((kind for words, kind in _NAMES if words.search(parameter.name.lower())), "")
@@ -224,11 +226,11 @@ def _unstated(
     if not note and parameter.kind != "tensor":
         kinds += [kind for kind in (called, "tensor", "float", "int") if kind and kind != likely]
     for kind in dict.fromkeys(kinds):
-        yield from _of_kind(parameter, kind, named, span)
+        yield from _of_kind(parameter, kind, named, dtype, span)
 
 
 def _of_kind(
-    parameter: Parameter, kind: str, named: Mapping[int, str], span: Span
+    parameter: Parameter, kind: str, named: Mapping[int, str], dtype: DType, span: Span
 ) -> Iterator[Guess]:
     name = parameter.name
     match kind:
@@ -244,7 +246,7 @@ def _of_kind(
                     SizeGuess(extent, _start(axis, rank, extent))
                     for axis, extent in enumerate(extents)
                 )
-                yield TensorGuess(extents, sizes, _format(name), "how it is used", span)
+                yield TensorGuess(extents, sizes, dtype, "how it is used", span)
         case "int":
             yield ValueGuess(2, "its annotation or name", span, size=name)
         case "float":
@@ -265,6 +267,31 @@ _INTEGERS = re.compile(r"(?:^|_)(?:idx|index|indices|ids|offsets?|positions?|blo
 
 def _format(name: str) -> DType:
     return DType.INT32 if _INTEGERS.search(name.lower()) else DType.FLOAT32
+
+
+def _demanded(node: ast.FunctionDef) -> Iterator[tuple[str, DType]]:
+    """Formats that parameters are asserted to have, by a statement or by a function for that."""
+    for part in ast.walk(node):
+        match part:
+            case ast.Assert(test=test):
+                tests: list[ast.expr] = [test]
+            case ast.Call(args=args):
+                tests = args
+            case _:
+                continue
+        for test in tests:
+            match test:
+                case ast.Compare(
+                    left=ast.Attribute(value=ast.Name(id=name), attr="dtype"),
+                    ops=[ast.Eq()],
+                    comparators=[ast.Attribute() as wanted],
+                ):
+                    try:
+                        yield name, DType.named(ast.unparse(wanted))
+                    except (KeyError, ValueError):
+                        continue
+                case _:
+                    pass
 
 
 def _axis_names(node: ast.FunctionDef) -> dict[str, dict[int, str]]:

@@ -177,7 +177,8 @@ class _Search:
                 continue
             if outcome.accepted:
                 return
-            if outcome.status == "gap" and not outcome.problems:
+            doubtful = _NO_TENSOR.search(outcome.message) is not None
+            if outcome.status == "gap" and not outcome.problems and not doubtful:
                 # Another choice may lead past what is not understood; seldom.
                 limit = min(limit, self.tries + AFTER_GAP)
             if base is None or outcome.rank > base[1].rank:
@@ -367,12 +368,42 @@ def _neighbours(
     """Choices with one parameter taken for something else: first those that the fault names."""
     concerned = _mentioned(outcome, kernel)
     ordered = sorted(choice, key=lambda name: name not in concerned)
+    for name in ordered:
+        for position in _meant(name, choice, options, outcome, name in concerned):
+            yield {**choice, name: position}
     longest = max((len(found) for found in options.values()), default=0)
     for ahead in range(1, longest):
         for name in ordered:
             position = (choice[name] + ahead) % len(options[name])
             if position != choice[name] and ahead < len(options[name]):
                 yield {**choice, name: position}
+
+
+_NO_TENSOR = re.compile(r"\b(?:of|on|over a|of a|assigning to a) tensors?\b|a number is needed")
+_UNPACKED = re.compile(r"(\d+) values for (\d+) names")
+
+
+def _meant(
+    name: str,
+    choice: Mapping[str, int],
+    options: Mapping[str, Sequence[Guess]],
+    outcome: Try,
+    concerned: bool,
+) -> Iterator[int]:
+    """What a parameter would be if the end of a run was that it is taken for something else."""
+    now = options[name][choice[name]]
+    if not isinstance(now, TensorGuess):
+        return
+    unpacked = _UNPACKED.search(outcome.message)
+    for position, guess in enumerate(options[name]):
+        match guess:
+            case ValueGuess() if concerned and _NO_TENSOR.search(outcome.message):
+                yield position
+            case TensorGuess() if unpacked and len(now.extents) == int(unpacked[1]):
+                if len(guess.extents) == int(unpacked[2]):
+                    yield position
+            case _:
+                pass
 
 
 def _mentioned(outcome: Try, kernel: Kernel) -> frozenset[str]:
