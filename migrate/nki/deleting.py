@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from migrate.nki import classes
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame
-from migrate.nki.operations import integer, key_of
+from migrate.nki.operations import integer, key_of, list_part
 from migrate.nki.symbols import Number
 from migrate.nki.values import Slice, describe
 
@@ -69,8 +69,7 @@ def _item(
                     raise KernelFault("index", f"index {position} in {describe(holder)}", origin)
                 del holder[position]
             case list() if isinstance(wanted, Slice):
-                parts = (wanted.start, wanted.stop, wanted.step)
-                del holder[slice(*(None if part is None else int(part.value) for part in parts))]
+                del holder[list_part(wanted, origin)]
             case _:
                 raise Unsupported(f"del of an item of {describe(holder)}", origin)
 

@@ -31,7 +31,9 @@ from migrate.nki.operations import (
     integer,
     items_of,
     key_of,
+    list_part,
     negated,
+    replace_part,
     signed,
     truth,
 )
@@ -683,6 +685,8 @@ class Expressions:
                             "index", f"index {position} in {describe(holder)}", origin
                         )
                     holder[position] = value
+                case list() if isinstance(wanted, Slice):
+                    replace_part(holder, list_part(wanted, origin), value, origin)
                 case dict():
                     if len(holder) >= MAX_ITEMS:
                         raise Unsupported("a very large dictionary", origin)

@@ -11,7 +11,7 @@ from migrate.nki.exceptions import caught
 from migrate.nki.flow import Execute, Flow
 from migrate.nki.frames import Evaluate, Frame
 from migrate.nki.imports import Annotation
-from migrate.nki.objects import Inert, Instance, Managed
+from migrate.nki.objects import Inert, Instance, Managed, Without
 from migrate.nki.operations import truth
 from migrate.nki.symbols import Origin
 from migrate.nki.values import describe
@@ -38,6 +38,8 @@ def compiled(
         match value:
             case Annotation() | Inert():
                 return enter(frame, value)
+            case Without():
+                return enter(frame, value.value)
             case Managed():
                 return _managed(value, frame, enter, origin)
             case Instance() if classes.special(value, "__exit__") is not None:

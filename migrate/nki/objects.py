@@ -193,6 +193,14 @@ class Managed:
     generator: Generator
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Without:
+    """`contextlib.nullcontext(value)`: entering it gives the value."""
+
+    described: ClassVar[str] = "a context manager"
+    value: object
+
+
 @dataclass(slots=True, eq=False)
 class Cursor:
     """`iter(values)`: things one at a time."""

@@ -36,6 +36,7 @@ from migrate.nki.values import (
     Namespace,
     OperatorName,
     Range,
+    Slice,
     Unknown,
     View,
     describe,
@@ -85,6 +86,25 @@ def integer(value: object, origin: Origin) -> Number:
     if not found.integral:
         raise KernelFault("type", f"{describe(value)} where an integer is needed", origin)
     return found
+
+
+def list_part(wanted: Slice, origin: Origin) -> slice:
+    """A part of a list, as Python takes it."""
+    parts = (wanted.start, wanted.stop, wanted.step)
+    start, stop, step = (None if p is None else int(integer(p, origin).value) for p in parts)
+    if step == 0:
+        raise KernelFault("value", "slice step cannot be zero", origin)
+    return slice(start, stop, step)
+
+
+def replace_part(values: list[object], part: slice, given: object, origin: Origin) -> None:
+    """`values[part] = given`."""
+    items = items_of(given, origin)
+    if len(values) + len(items) > MAX_ITEMS:
+        raise Unsupported("a very long list", origin)
+    if part.step not in (None, 1) and len(values[part]) != len(items):
+        raise KernelFault("value", f"{len(items)} values for {len(values[part])} places", origin)
+    values[part] = items
 
 
 def arithmetic(sign: str, left: object, right: object, origin: Origin) -> object:

@@ -26,6 +26,7 @@ from migrate.nki.objects import (
     Partial,
     Property,
     Set,
+    Without,
 )
 from migrate.nki.operations import arithmetic, integer, items_of, truth
 from migrate.nki.symbols import Origin
@@ -399,9 +400,9 @@ def _manager(_: Frame, args: Args, words: Words, origin: Origin) -> object:
 
 
 def _null_context(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    if args or words:
-        raise Unsupported("nullcontext with a value", origin)
-    return Inert("nullcontext")
+    if len(args) + len(words) > 1 or not words.keys() <= {"enter_result"}:
+        raise KernelFault("type", "nullcontext is called with the wrong arguments", origin)
+    return Without(next(iter((*args, *words.values())), None))
 
 
 def _builtins(**hosts: Host) -> dict[str, object]:
