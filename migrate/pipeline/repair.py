@@ -22,8 +22,9 @@ from migrate.budget import Budget, Exhausted, Meter
 from migrate.ir.evaluate import Unevaluable
 from migrate.ir.nodes import Kernel
 from migrate.ir.normal import meaning
+from migrate.nki.parse import parse
 from migrate.pipeline.infer_signature import parameters
-from migrate.pipeline.kernels import Pair, parse_nki
+from migrate.pipeline.kernels import Pair
 from migrate.pipeline.sides import nki_kernel_at
 from migrate.python_text import span_of
 from migrate.rules.rule import Reading
@@ -236,7 +237,7 @@ def _without_constants(node: ast.expr) -> list[ast.expr]:
 
 def _agrees(text: str, pair: Pair, binding: Binding, wanted: dict[str, NDArray[np.uint64]]) -> bool:
     try:
-        module = parse_nki(Source.of(text, pair.nki_source.name))
+        module = parse(Source.of(text, pair.nki_source.name), pair.module.project)
         meter = Meter(Budget(), "looking for the cause")
         found = nki_kernel_at(module, pair.nki.name, pair.case, binding, meter)
     except (SourceError, Exhausted):
