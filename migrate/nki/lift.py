@@ -384,7 +384,8 @@ class _Lifter:
         site = self.sites.get(id(node))
         spec = INSTRUCTIONS.get(node.first.opcode)
         if site is None or spec is None or spec.semantics is None:
-            return [self._opaque(node, node.first.reason or f"the instruction {node.first.opcode}")]
+            known = f"the instruction {node.first.opcode}" if spec is None else spec.refusal
+            return [self._opaque(node, node.first.reason or known)]
         current, values = dict(self.program.current), self.program.values
         cleared = self._cleared_here(node)
         builder = InstructionBuilder(self.program, site, tuple(self.loops), self.ranges)

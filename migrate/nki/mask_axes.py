@@ -157,6 +157,17 @@ def _transposition(values: Operands, reference: str, axis: int, origin: Origin) 
     return [(reference, axis), (other, 1 - axis)]
 
 
+def _gathering(values: Operands, reference: str, axis: int, origin: Origin) -> list[Place]:
+    """What is chosen loses the positions; what it is chosen from its partitions only."""
+    free = {name: value for name, value in values.items() if name != "data"}
+    found = _elementwise(free, reference, axis, origin)
+    return [*found, ("data", 0)] if axis == 0 else found
+
+
+def _refused(_: Operands, __: str, ___: int, origin: Origin) -> list[Place]:
+    raise Unsupported("a mask on an instruction that moves elements between axes", origin)
+
+
 def _matmul(values: Operands, reference: str, axis: int, origin: Origin) -> list[Place]:
     """Both operands are contracted over axis 0; the result has the other axes of both."""
     if axis == 0 and reference != "dst":
@@ -190,4 +201,13 @@ _ALONG: dict[str, Callable[[Operands, str, int, Origin], list[Place]]] = {
     "nc_find_index8": _rows,
     "nc_transpose": _transposition,
     "nc_matmul": _matmul,
-}
+    "nc_n_gather": _gathering,
+    **dict.fromkeys(
+        (
+            "dma_compute", "dma_transpose", "local_gather", "nc_matmul_mx", "nc_stream_shuffle",
+            "nonzero_with_count", "quantize_mx", "sendrecv", "sequence_bounds",
+            "tensor_partition_reduce", "topk",
+        ),
+        _refused,
+    ),
+}  # fmt: skip

@@ -23,9 +23,9 @@ from migrate.nki.values import Address, Indirect, Mask, Member, Problem, View, d
 
 MASKED = frozenset(
     {
-        "activation", "affine_select", "dma_copy", "exponential", "iota", "memset", "range_select",
-        "reciprocal", "scalar_tensor_tensor", "select_reduce", "tensor_copy",
-        "tensor_copy_predicated", "tensor_scalar", "tensor_tensor",
+        "activate2", "activation", "affine_select", "dma_copy", "dropout", "exponential", "iota",
+        "memset", "range_select", "reciprocal", "scalar_tensor_tensor", "select_reduce",
+        "tensor_copy", "tensor_copy_predicated", "tensor_scalar", "tensor_tensor",
     }
 )  # fmt: skip
 """Instructions that do the same at every element, so that any mask leaves out what it says."""

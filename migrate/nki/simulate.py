@@ -239,7 +239,8 @@ class _Runner(Arithmetic[V]):
         self._span = instruction.span
         spec = INSTRUCTIONS.get(instruction.opcode)
         if spec is None or spec.semantics is None:
-            self._fail(instruction.reason or f"the instruction {instruction.opcode}")
+            known = f"the instruction {instruction.opcode}" if spec is None else spec.refusal
+            self._fail(instruction.reason or known)
             return
         try:
             with np.errstate(all="ignore"):

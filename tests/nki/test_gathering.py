@@ -135,3 +135,42 @@ def test_a_mask_has_32_numbers() -> None:
     assert "argument" in troubles(SHUFFLE.replace("{mask}", "[0, 1]"), normal(32, 2))
     bad = [32, *range(1, 32)]
     assert "argument" in troubles(SHUFFLE.replace("{mask}", repr(bad)), normal(32, 2))
+
+
+MASKED = on_tiles(
+    """
+    p, f = nl.mgrid[0:4, 0:6]
+    nisa.memset(dst=r, value=0.0)
+    {line}
+    """,
+    "x, at",
+    r="at.shape, dtype=x.dtype",
+)
+
+
+@pytest.mark.parametrize(
+    ("mask", "kept"),
+    [("p < 3", np.s_[:3, :]), ("f < 2", np.s_[:, :2]), ("(p < 3) & (f >= 2)", np.s_[:3, 2:])],
+)
+def test_a_masked_gather_still_reads_all_elements(mask: str, kept: Any) -> None:
+    line = f"nisa.nc_n_gather(dst=r[p, f], data=x_t, indices=at_t[p, f], mask={mask})"
+    text = MASKED.replace("{line}", line)
+    x, at = normal(4, 6), RNG.permuted(np.tile(np.arange(6, dtype=np.uint32), (4, 1)), axis=1)
+    wanted = np.zeros_like(x)
+    wanted[kept] = np.take_along_axis(x, at, 1)[kept]
+    np.testing.assert_array_equal(run(text, x, at).outputs[0], wanted)
+    agreeing(text, x=x, at=at)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nisa.nc_stream_shuffle(dst=r[p, f], src=x_t[p, f], shuffle_mask=[0] * 32, mask=p < 3)",
+        "nisa.dma_transpose(dst=r[0:4, 0:4], src=x_t[p, f], axes=(1, 0), mask=p < 3)",
+        "nisa.tensor_partition_reduce(dst=r[0:1, :], op=nl.add, data=x_t[p, f], mask=p < 3)",
+    ],
+)
+def test_masks_of_what_moves_partitions_are_not_guessed(line: str) -> None:
+    text = MASKED.replace("{line}", line)
+    found = simulate(module(text), "k", (normal(4, 6), normal(4, 6)), domain=Rounded())
+    assert not found.complete

@@ -89,3 +89,17 @@ def test_uniform_numbers_of_the_language_exist_on_every_target(target: str) -> N
     )
     assert troubles(kernel, normal(4, 5), target=target) == []
     assert any(isinstance(op, Random) for op in walk(lifted(kernel, x=normal(4, 5)).body))
+
+
+def test_a_mask_on_several_axes_of_dropout() -> None:
+    kernel = text(
+        """
+        p, f = nl.mgrid[0:4, 0:5]
+        nisa.tensor_copy(dst=r, src=x_t)
+        nisa.dropout(dst=r[p, f], data=x_t[p, f], prob=1.0, mask=p >= f)
+        """
+    )
+    x = normal(4, 5)
+    rows, columns = np.mgrid[0:4, 0:5]
+    wanted = np.where(rows >= columns, 0, x)
+    np.testing.assert_array_equal(run(kernel, x).outputs[0], wanted)

@@ -139,6 +139,7 @@ SPECS = (
             limits.snake("src", "val_dst", "n"),
             checks.same_tile("val_dst", "idx_dst"),
         ),
+        gap="which of equal elements it takes is not documented",
     ),
     Spec(
         "nonzero_with_count",

@@ -50,8 +50,9 @@ class Enumerated:
 class Spec:
     """One instruction.
 
-    `semantics` is `None` for instructions that are known but not understood.  `accumulator` is
-    the engine whose accumulation registers the instruction may use.
+    `semantics` is `None` for instructions that are known but not understood, and `gap` says what
+    about them is not.  `accumulator` is the engine whose accumulation registers the instruction
+    may use.
     """
 
     opcode: str
@@ -61,6 +62,12 @@ class Spec:
     checks: tuple[Check, ...] = ()
     targets: tuple[str, ...] = ("trn1", "trn2", "trn3")
     accumulator: Engine | None = None
+    gap: str = ""
+
+    @property
+    def refusal(self) -> str:
+        """Why the instruction has no meaning here."""
+        return f"the instruction {self.opcode}" + (f": {self.gap}" if self.gap else "")
 
     def parameter(self, name: str) -> Parameter | None:
         """The parameter of an operand; one of several tensors is `name.k`, and what says where
