@@ -341,6 +341,12 @@ def _cast(_: Frame, args: Args, words: Words, origin: Origin) -> object:
     return args[1]
 
 
+def _type_variable(_: Frame, args: Args, __: Words, origin: Origin) -> object:
+    if not args or not isinstance(args[0], str):
+        raise KernelFault("type", "a type variable without a name", origin)
+    return Inert(f"typing.TypeVar {args[0]}")
+
+
 def _copied(value: object, origin: Origin, deep: bool, depth: int = 0) -> object:
     if depth > MAX_DEPTH:
         raise Unsupported("objects that are nested deeply", origin)
@@ -465,6 +471,7 @@ _NAMES: dict[str, dict[str, object]] = {
         "Protocol": _GENERIC["Protocol"],
         "TYPE_CHECKING": False,
         **_builtins(cast=_cast, final=_same, overload=_same, runtime_checkable=_same),
+        **_builtins(TypeVar=_type_variable),
     },
     "contextlib": _builtins(contextmanager=_manager, nullcontext=_null_context),
     "copy": _builtins(copy=_copy(deep=False), deepcopy=_copy(deep=True)),

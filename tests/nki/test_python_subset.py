@@ -119,6 +119,22 @@ PIECES = {
             print(rows, cols, Shape(1, 4)[1], Pair(1, b=2).a)
             print(Shape(5)._replace(cols=9).cols)
     """,
+    "type variables": """
+        from typing import Any, Callable, Generic, Optional, Protocol, TypeVar, Union
+
+        T = TypeVar("T", bound="Box")
+        Made = Callable[[int], Optional[T]]
+
+        class Box(Generic[T]):
+            def __init__(self, held: T):
+                self.held: Union[T, None] = held
+
+        class Holder(Protocol[T]):
+            def held(self) -> T: ...
+
+        def show():
+            print(Box(3).held, Box[int](4).held)
+    """,
     "closures": """
         def counter():
             n = 0
