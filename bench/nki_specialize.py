@@ -73,7 +73,7 @@ def outside(module: Module, kernel: Kernel, file: Path, root: Path) -> tuple[str
     found: dict[str, None] = {}
     while pending and len(reached) < MAX_REACHED:
         here, tree, node = pending.pop()
-        imported = {**_imported(tree), **_imported(node)}
+        imported = _imported(tree)
         for part in ast.walk(node):
             if not isinstance(part, ast.Name) or (here, part.id) in reached:
                 continue
@@ -115,7 +115,8 @@ def _bound(tree: ast.Module, name: str) -> Iterator[ast.AST]:
                 pass
 
 
-def _imported(tree: ast.AST) -> dict[str, tuple[str, str | None]]:
+@lru_cache(maxsize=512)
+def _imported(tree: ast.Module) -> dict[str, tuple[str, str | None]]:
     """What imports bind: the module, and the name in it where there is one."""
     found: dict[str, tuple[str, str | None]] = {}
     for node in ast.walk(tree):

@@ -218,3 +218,11 @@ def test_a_number_that_is_counted_with() -> None:
     found = inferred(copying(before, "x, n"))
     assert not found.failures
     assert found.args["x"].shape[1].value == 4 * (2 * found.args["n"].value + 1)
+
+
+def test_words_that_a_kernel_takes_without_naming_them() -> None:
+    before = '    left, right = options["margin"]\n    assert x.shape[1] == 60 + left + right\n'
+    after = "\n\ndef main():\n    copied(np.zeros((8, 64)), margin=(1, 3))\n"
+    found = inferred("import numpy as np\n" + copying(before, "x, **options", after))
+    assert not found.failures
+    assert found.args["margin"] == (1, 3)

@@ -320,7 +320,12 @@ class _Reader:
         positional = [arg.arg for arg in (*parameters.posonlyargs, *parameters.args)]
         arguments: dict[str, Known] = {}
         pairs: list[tuple[str, ast.expr]] = list(zip(positional, node.args[skipped:], strict=False))
-        pairs += [(k.arg, k.value) for k in node.keywords if k.arg]
+        known = {*positional, *(arg.arg for arg in parameters.kwonlyargs)}
+        pairs += [
+            (k.arg, k.value)
+            for k in node.keywords
+            if k.arg and (k.arg in known or parameters.kwarg is not None)
+        ]
         for name, argument in pairs:
             found = self.value(argument, names, depth)
             if _whole(found):

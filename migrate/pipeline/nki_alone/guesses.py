@@ -117,6 +117,11 @@ def guesses(
             options.remove(Left())
             options.insert(0, Left())
         found[parameter.name] = tuple(dict.fromkeys(options))
+    if example is not None and kernel.node.args.kwarg is not None:
+        for name in example.arguments:
+            given = _exemplary(name, example)
+            if name not in found and given is not None:
+                found[name] = (given,)
     return found
 
 
