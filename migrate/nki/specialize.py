@@ -75,6 +75,8 @@ class Specialization:
     untaken: tuple[Span, ...]
     complete: bool
     structure: Structure = None
+    legacy: bool = False
+    """Whether it is of NKI 0.1."""
 
 
 def specialize(
@@ -165,6 +167,7 @@ def specialize(
         _untaken(run),
         finished and not failed,
         _structure(result, count()),
+        run.legacy,
     )
 
 

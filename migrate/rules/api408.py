@@ -2,19 +2,17 @@
 
 ## What
 In a loop over `nl.affine_range` or `nl.sequential_range` of an NKI 0.1 kernel, an `if` on the
-index, or a number that every iteration adds to.
+index.
 
 ## Why
-NKI 0.1 traces the body of such a loop once: the test is decided once, and the number grows once.
-Kernels are read here with every iteration in order, as later versions do.
+NKI 0.1 traces the body of such a loop once, and what the test gives is undefined.  Kernels are read
+here with every iteration in order, as later versions do.
 
 ## Example
 ```python
-count = 0
 for i in nl.affine_range(8):
     if i == 0:
         ...
-    count += 1
 ```
 
 ## Use instead

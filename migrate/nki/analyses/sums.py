@@ -84,7 +84,9 @@ class Sums(Base):
         return maker if count >= view.buffer.elements else None
 
     def problems(self, found: Specialization) -> Iterator[Problem]:
-        yield from self._found.values()
+        # `+=` of NKI 0.1 begins the sum itself, whatever is there before.
+        if not found.legacy:
+            yield from self._found.values()
 
 
 def _elements(view: View) -> int:

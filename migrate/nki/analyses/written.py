@@ -146,7 +146,9 @@ class Written(Base):
     def problems(self, found: Specialization) -> Iterator[Problem]:
         if not found.complete or self._lost:
             return
-        yield from self._found.values()
+        for problem in self._found.values():
+            if not (found.legacy and self._excused(problem)):
+                yield problem
         for view in found.returned:
             tensor = self._tensors.get(view.buffer.ordinal)
             if tensor is None or tensor.whole or not _plain(view):
@@ -169,6 +171,14 @@ class Written(Base):
                 "the kernel returns nothing and writes to none of its parameters",
                 found.kernel.span,
             )
+
+    @staticmethod
+    def _excused(problem: Problem) -> bool:
+        """Whether NKI 0.1 may mean what it reads: `+=` of a product begins the sum itself, and
+        what a mask kept from being loaded is computed with, until a mask leaves it out again.
+        """
+        figures = dict(problem.numbers)
+        return problem.operand == "dst" or figures["missing"] < figures["elements"]
 
 
 def _plain(view: View) -> bool:

@@ -1,8 +1,8 @@
-"""Loops of NKI 0.1 whose bodies are traced once, with Python that counts on each iteration.
+"""Tests of the index in loops of NKI 0.1, whose bodies are traced once.
 
-In NKI 0.1 the body of `nl.affine_range` and `nl.sequential_range` was traced once: a number that
-the body adds to was added to once, and an `if` on the index was decided once
-(nki/migration/index.rst).  `range` and `nl.static_range` are Python's.
+An `if` on the index of `nl.affine_range` or `nl.sequential_range` was undefined
+(nki/migration/index.rst).  So was a number that the body adds to once; but public kernels count
+addresses of allocations so, and mean it.  `nl.static_range` is Python's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ def scan(text: Text) -> Iterator[Problem]:
     if text.module.generation != "0.1":
         return
     for function in text.functions:
-        numbers = _numbers(function)
         seen: set[int] = set()
         for loop in ast.walk(function):
             match loop:
@@ -37,38 +36,25 @@ def scan(text: Text) -> Iterator[Problem]:
                 case _:
                     continue
             for node in ast.walk(loop):
-                message = _message(node, index, iterator, numbers)
+                if not isinstance(node, ast.stmt):
+                    continue
+                message = _message(node, index, iterator)
                 if message is None or id(node) in seen:
                     continue
                 seen.add(id(node))
-                place = node.test if isinstance(node, ast.If) else node
+                place: ast.expr | ast.stmt = node.test if isinstance(node, ast.If) else node
                 yield Problem("traced-once", message, span_of(text.module.source, place))
 
 
-def _message(node: ast.AST, index: str, iterator: str, numbers: set[str]) -> str | None:
+def _message(node: ast.AST, index: str, iterator: str) -> str | None:
     match node:
         case ast.If(test=ast.Compare() as test) if _reads(test, index):
             return (
                 f"the test on {index} is decided once: NKI 0.1 traces the body of"
                 f" nl.{iterator} once"
             )
-        case ast.AugAssign(target=ast.Name(id=name)) if name in numbers:
-            return f"{name} is added to once: NKI 0.1 traces the body of nl.{iterator} once"
     return None
 
 
 def _reads(test: ast.expr, index: str) -> bool:
     return any(isinstance(part, ast.Name) and part.id == index for part in ast.walk(test))
-
-
-def _numbers(function: ast.FunctionDef) -> set[str]:
-    """Names that begin as a number, and are assigned nothing else."""
-    found: set[str] = set()
-    other: set[str] = set()
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                if isinstance(target, ast.Name):
-                    constant = isinstance(node.value, ast.Constant)
-                    (found if constant else other).add(target.id)
-    return found - other
