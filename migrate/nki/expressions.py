@@ -300,10 +300,13 @@ class Expressions:
                 with frame.run.towards(node):
                     return elementwise.operate(sign, a, b, frame, origin)
             try:
-                return arithmetic(sign, a, b, origin)
+                made = arithmetic(sign, a, b, origin)
             except Unsupported:
                 tensor_operators.tell(sign, frame, origin, a, b)
                 raise
+            if sign == "*" and not isinstance(made, Number):
+                frame.run.touch(made)
+            return made
 
         return evaluate
 

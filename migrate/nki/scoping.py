@@ -190,6 +190,9 @@ def looped(value: object, frame: Frame, origin: Origin, variable: str) -> Iterat
         run.step()
         run.loops = (*outer, LoopValue(loop, position, over.trips))
         yield over.element(axis(loop, position, origin))
+        if isinstance(value, list | dict) and len(value) != over.trips.value:
+            run.loops = outer
+            raise Unsupported(f"a loop over {describe(value)} that the loop changes", origin)
     run.loops = outer
 
 

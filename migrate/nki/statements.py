@@ -310,7 +310,10 @@ class Compiler(Expressions):
                     raise Unsupported("a very long list", origin)
                 before.extend(operand)
                 return None
-            bind(frame, arithmetic(sign, before, operand, origin))
+            made = arithmetic(sign, before, operand, origin)
+            if sign == "*" and not isinstance(made, Number):
+                frame.run.touch(made)
+            bind(frame, made)
             return None
 
         return execute
