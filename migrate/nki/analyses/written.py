@@ -30,6 +30,9 @@ MOST_BYTES = 1 << 27
 MOST_TOUCHED = 1 << 30
 """Elements looked at before the analysis gives up."""
 
+_MEETS = "core_barrier"
+"""Orders what cores do with a tensor, and reads nothing of it."""
+
 _Window = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
@@ -88,7 +91,7 @@ class Written(Base):
                 adds = instruction.attribute("accumulate") is True
                 if adds and not self._lost and instruction.mask is None:
                     self._read(name, operand, instruction)
-            elif not self._lost and instruction.mask is None:
+            elif not self._lost and instruction.mask is None and instruction.opcode != _MEETS:
                 self._read(name, operand, instruction)
         if self._lost:
             return
