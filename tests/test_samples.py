@@ -93,4 +93,4 @@ def planted(folder: Path, fault: Fault, scratch: Path) -> tuple[Comparison, list
 
 
 def test_there_are_samples() -> None:
-    assert len(SAMPLES) == 14
+    assert len(SAMPLES) == 15
