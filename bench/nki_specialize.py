@@ -308,6 +308,7 @@ def documented(results: list[Result]) -> Iterator[str]:
         whole=whole,
         share=f"{share:.1f}",
         faulty=sum(r.outcome == "whole" and bool(r.reasons) for r in contained),
+        late=sum("seconds while" in " ".join(r.reasons) for r in contained if r.outcome != "whole"),
         unknown=sum(r.outcome == "no arguments" for r in contained),
     )
     yield "| Repository | Decorated | Self-contained | To the end | Share |"
@@ -335,6 +336,9 @@ def _cell(result: Result) -> str:
     if result.outcome == "empty":
         return "no instruction: the kernel's body issues none"
     reason = _FOLLOWING.sub("", result.reasons[0]) if result.reasons else result.outcome
+    if reason.startswith("assert:"):
+        # The words of the assertion are its author's.
+        return "an assertion of its own that the arguments found do not meet"
     return reason.partition("\n")[0][:160].replace("|", "\\|").replace("<", "&lt;")
 
 
@@ -345,7 +349,8 @@ Made by `python bench/nki_specialize.py FOLDER --whole FOLDER --tests --docs FIL
 files with NKI kernels.  Of {kernels} decorated kernels {contained} are self-contained, and
 {whole} of those ({share} %) specialise to the end without an `Opaque`, with arguments inferred
 from their own text; {faulty} of these are not free of faults at the arguments that were found.
-For {unknown} nothing tells what an argument is.
+For {unknown} nothing tells what an argument is, and {late} reach the bound on seconds
+(`--seconds`): they are large, and are read instruction by instruction.
 
 A kernel is *self-contained* where its text, with the functions, classes and constants that it
 reaches, in its own file and in others of the checkout, uses names of these only: its own file,
