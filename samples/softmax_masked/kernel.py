@@ -1,4 +1,4 @@
-"""Softmax of every row in the style of NKI 0.1: index tensors, masks, functions that return tiles."""
+"""Softmax of every row in the style of NKI 0.1: index tensors, masks, tiles that are returned."""
 
 import neuronxcc.nki as nki
 import neuronxcc.nki.language as nl
