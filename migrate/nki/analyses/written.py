@@ -30,8 +30,10 @@ MOST_BYTES = 1 << 27
 MOST_TOUCHED = 1 << 30
 """Elements looked at before the analysis gives up."""
 
-_MEETS = "core_barrier"
-"""Orders what cores do with a tensor, and reads nothing of it."""
+_PARTLY = frozenset({"core_barrier", "nonzero_with_count"})
+"""A barrier reads nothing of the tensor that it orders, and the search for what is not zero reads
+one partition in 16 (nki/api/nki/isa/__init__.py).
+"""
 
 _Window = tuple[int, tuple[int, ...], tuple[int, ...]]
 
@@ -91,7 +93,9 @@ class Written(Base):
                 adds = instruction.attribute("accumulate") is True
                 if adds and not self._lost and instruction.mask is None:
                     self._read(name, operand, instruction)
-            elif not self._lost and instruction.mask is None and instruction.opcode != _MEETS:
+            elif instruction.opcode in _PARTLY:
+                continue
+            elif not self._lost and instruction.mask is None:
                 self._read(name, operand, instruction)
         if self._lost:
             return
