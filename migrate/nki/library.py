@@ -87,6 +87,7 @@ _LANGUAGE: dict[str, object] = {
     "affine_range": Builtin("affine_range", builtins.ranged("affine_range")),
     "sequential_range": Builtin("sequential_range", builtins.ranged("sequential_range")),
     "static_range": Builtin("static_range", builtins.ranged("static_range")),
+    "range": Builtin("range", builtins.ranged("range")),
     "dynamic_range": Builtin("dynamic_range", builtins.ranged("dynamic_range")),
     "fori_loop": Builtin("fori_loop", device_loops.fori_loop),
     "while_loop": Builtin("while_loop", device_loops.while_loop),

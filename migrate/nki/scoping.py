@@ -13,6 +13,7 @@ from migrate.nki.objects import MISSING, Class, Cursor, Deferred, Instance
 from migrate.nki.operations import integer, iteration, key_of, text_of
 from migrate.nki.symbols import Number, Origin, axis, constant
 from migrate.nki.values import (
+    Builtin,
     Function,
     Iteration,
     LoopValue,
@@ -141,6 +142,9 @@ def subscript(value: object, key: object, origin: Origin) -> object:
             raise Unsupported("launching a kernel on a grid", origin)
         case Instance() | Class() | Cursor() | Iteration():
             return _of_object(value, key, origin)
+        case Builtin(name="list" | "dict" | "tuple" | "set" | "frozenset" | "type"):
+            # `list[int]` makes what `list` makes.
+            return value
         case Namespace() | Number() | bool() | None:
             raise KernelFault("type", f"indexing {describe(value)}", origin)
     raise Unsupported(f"indexing {describe(value)}", origin)

@@ -124,6 +124,7 @@ PIECES = {
 
         T = TypeVar("T", bound="Box")
         Made = Callable[[int], Optional[T]]
+        Kind, Rows = type[T], list[int]
 
         class Box(Generic[T]):
             def __init__(self, held: T):
@@ -133,7 +134,7 @@ PIECES = {
             def held(self) -> T: ...
 
         def show():
-            print(Box(3).held, Box[int](4).held)
+            print(Box(3).held, Box[int](4).held, Rows((5, 6)))
     """,
     "closures": """
         def counter():
@@ -412,3 +413,8 @@ def test_hostile_kernels_end_within_their_budget_and_say_why(name: str) -> None:
     assert said or found.problems
     assert not found.complete or found.problems
     assert all(event.message for event in said)
+
+
+def test_range_of_the_language_is_range() -> None:
+    found = printed("def show():\n    for i in nl.range(1, 6, 2):\n        print(i)\n")
+    assert [event.message for event in found.events] == ["1", "3", "5"]
