@@ -133,7 +133,8 @@ def test_sizes_are_inferred(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["lint", "sound.py"]) == OK
     shown = capsys.readouterr().out
     assert "instructions at cols = 128, rows = 145" in shown
-    assert "inferred: x is a tensor (rows = 145, cols = 128) of float32, from how it is used" in shown
+    told = "inferred: x is a tensor (rows = 145, cols = 128) of float32, from how it is used"
+    assert told in shown
 
 
 def test_a_kernel_that_is_not_read_to_its_end(
