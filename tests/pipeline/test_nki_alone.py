@@ -226,3 +226,19 @@ def test_words_that_a_kernel_takes_without_naming_them() -> None:
     found = inferred("import numpy as np\n" + copying(before, "x, **options", after))
     assert not found.failures
     assert found.args["margin"] == (1, 3)
+
+
+def test_a_loop_of_many_fixed_trips_goes_as_far_as_it_goes() -> None:
+    text = HEAD + (
+        "@nki.jit\ndef strided(x):\n"
+        "    out = nl.ndarray((128, 2400), dtype=x.dtype, buffer=nl.shared_hbm)\n"
+        "    for i in range(600):\n"
+        "        t = nl.ndarray((128, 4), dtype=x.dtype, buffer=nl.sbuf)\n"
+        "        nisa.dma_copy(dst=t, src=x[0:128, i * 4 : i * 4 + 4])\n"
+        "        nisa.dma_copy(dst=out[:, i * 4 : i * 4 + 4], src=t)\n"
+        "    return out\n"
+    )
+    found = inferred(text)
+    assert not found.failures
+    assert shapes(text)["x"] == (128, 2400)
+    assert found.tries < 10

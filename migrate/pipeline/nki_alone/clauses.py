@@ -43,6 +43,11 @@ class Clause:
         return frozenset(name for part in (self.left, *rights) for name in sizes_of(part))
 
     @property
+    def subject(self) -> str:
+        """Equal for clauses about the same expression."""
+        return _text(self.left)
+
+    @property
     def key(self) -> str:
         """Equal for clauses that say the same."""
         rights = self.right if isinstance(self.right, tuple) else (self.right,)

@@ -112,6 +112,7 @@ def tried(
 class _Watcher:
     target: str
     clauses: dict[str, Clause] = field(default_factory=dict)
+    beyond: dict[str, Clause] = field(default_factory=dict)
     idle: dict[str, Clause] = field(default_factory=dict)
     recent: deque[Clause] = field(default_factory=lambda: deque(maxlen=RECENT))
     places: set[int] = field(default_factory=set)
@@ -203,12 +204,20 @@ class _Watcher:
             return
         for address, extent in zip(view.index, view.base, strict=False):
             last = _last(address, view.shape)
-            if last.value >= extent.value:
+            if last.value < extent.value:
+                continue
+            if last.symbolic:
                 self._want(extent, ">", last)
+                continue
+            # A loop of fixed trips leaves an axis again and again: the farthest says it all.
+            clause = Clause(extent, ">", last)
+            known = self.beyond.get(clause.subject)
+            if clause.names and (known is None or _farther(last, known)):
+                self.beyond[clause.subject] = clause
 
     def outcome(self, found: Specialization) -> Try:
         stop = _stop(found.events)
-        clauses = list(self.clauses.values())
+        clauses = [*self.beyond.values(), *self.clauses.values()]
         suspects: list[Clause] = []
         if stop is None:
             status: Status = "read" if found.complete else "gap"
@@ -249,6 +258,10 @@ class _Watcher:
 
 _LIMITS = {"partitions": PARTITIONS, "stationary-size": PARTITIONS, "moving-size": 512,
            "transpose-size": PARTITIONS}  # fmt: skip
+
+
+def _farther(last: Number, known: Clause) -> bool:
+    return isinstance(known.right, Number) and last.value > known.right.value
 
 
 def _stop(events: tuple[Event, ...]) -> Event | None:
