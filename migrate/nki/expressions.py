@@ -97,6 +97,11 @@ def sign_of(operator: ast.operator) -> str:
     return _SIGNS.get(type(operator), "@")
 
 
+def _gone_through(*values: object) -> tuple[object, ...]:
+    """What an operator may go through item by item; index tensors are reckoned with whole."""
+    return tuple(value for value in values if not isinstance(value, INDICES))
+
+
 class Expressions:
     """Compiles expressions of one source file."""
 
@@ -291,7 +296,7 @@ class Expressions:
         def evaluate(frame: Frame) -> object:
             a, b = left(frame), right(frame)
             if not isinstance(a, Number):
-                frame.run.touch(a, b)
+                frame.run.touch(*_gone_through(a, b))
             if isinstance(a, objects.Instance) or isinstance(b, objects.Instance):
                 found = classes.operate(sign, a, b, frame, origin)
                 if found is not objects.MISSING:
@@ -305,7 +310,7 @@ class Expressions:
                 tensor_operators.tell(sign, frame, origin, a, b)
                 raise
             if sign == "*" and not isinstance(made, Number):
-                frame.run.touch(made)
+                frame.run.touch(*_gone_through(made))
             return made
 
         return evaluate
@@ -367,7 +372,7 @@ class Expressions:
             for sign, operand in rest:
                 right = operand(frame)
                 if not isinstance(left, Number) or not isinstance(right, Number):
-                    frame.run.touch(left, right)
+                    frame.run.touch(*_gone_through(left, right))
                     if (
                         frame.run.legacy
                         and sign in TENSOR_SIGNS

@@ -363,3 +363,12 @@ def test_programs_of_a_grid() -> None:
     """
     a = normal(7, 6)
     assert np.array_equal(output(body, a, grid=(2,)), a)
+
+
+def test_index_tensors_cost_the_same_whatever_their_length() -> None:
+    body = """
+    for i in nl.affine_range(200):
+        column = (i + 1) * 4096 - 4096 * i - 4096 + nl.arange(4096)[None, :]
+    a = nl.load(x[nl.arange(8)[:, None], column])
+    """
+    assert [i.opcode for i in stream(body, x=(8, 4096))] == ["dma_copy"]
