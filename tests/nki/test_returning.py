@@ -372,3 +372,16 @@ def test_index_tensors_cost_the_same_whatever_their_length() -> None:
     a = nl.load(x[nl.arange(8)[:, None], column])
     """
     assert [i.opcode for i in stream(body, x=(8, 4096))] == ["dma_copy"]
+
+
+def test_numbers_are_written_to_any_partition() -> None:
+    body = """
+    r = nl.zeros((8, 4), dtype=nl.float32)
+    for i in nl.static_range(8):
+        r[i, 1] = i * 2
+    """
+    text = textwrap.dedent(body) + STORE.format(shape="(8, 4)", value="r")
+    expected = np.zeros((8, 4), np.float32)
+    expected[:, 1] = np.arange(8) * 2
+    assert np.array_equal(output(text, normal(8, 4)), expected)
+    assert not any(i.problems for i in stream(text, x=(8, 4)))

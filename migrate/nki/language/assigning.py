@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from migrate.nki.errors import Unsupported
 from migrate.nki.frames import Destination, Evaluate, Frame, Pending
+from migrate.nki.gathering import QUADRANT
 from migrate.nki.indices import Masked
 from migrate.nki.language.elementwise import apply_to, viewed
 from migrate.nki.language.expansion import Expansion, repeated
@@ -85,6 +86,12 @@ def assign(place: object, value: object, frame: Frame, origin: Origin) -> None:
         raise Unsupported("assigning to a tensor in HBM, which nl.store does", origin)
     if view is None:
         assert isinstance(value, Number | bool)
+        if isinstance(place, View) and not _starts_a_quadrant(place):
+            # No engine begins there; by which way the compiler gets there is not documented.
+            filled = e.tile(place.shape, place.dtype)
+            e.bare("memset", filled, value)
+            e.bare("dma_copy", place, filled)
+            return
         e.emit("memset", place, value)
         return
     given = value
@@ -92,3 +99,9 @@ def assign(place: object, value: object, frame: Frame, origin: Origin) -> None:
         same = [n for n in view.sizes if n != 1] == [n for n in target.sizes if n != 1]
         given = view if same else repeated(view, target.shape, origin)
     e.emit("tensor_copy" if view.buffer.memory.on_chip else "dma_copy", place, given)
+
+
+def _starts_a_quadrant(place: View) -> bool:
+    """Whether an engine can begin at a tile's first partition (0, 32, 64 or 96)."""
+    address = place.index[place.buffer.partition]
+    return int(address.start.value) % QUADRANT == 0
