@@ -43,9 +43,10 @@ MAX_DIGITS = 400
 Host: TypeAlias = Callable[[Frame, tuple[object, ...], dict[str, object], Origin], object]
 
 
-def _positional(
+def positional(
     name: str, args: tuple[object, ...], keywords: dict[str, object], origin: Origin, *counts: int
 ) -> tuple[object, ...]:
+    """The arguments of a call without keywords, of which there are one of `counts`."""
     if keywords or len(args) not in counts:
         raise KernelFault("type", f"{name} is called with the wrong arguments", origin)
     return args
@@ -153,7 +154,7 @@ def program_ndim(
     frame: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
     """`nl.program_ndim()`: axes of the grid, 0 without one."""
-    _positional("program_ndim", args, keywords, origin, 0)
+    positional("program_ndim", args, keywords, origin, 0)
     return constant(len(frame.run.grid), origin)
 
 
@@ -161,7 +162,7 @@ def memory_test(*names: str) -> Host:
     def test(
         _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
     ) -> object:
-        (value,) = _positional("a memory test", args, keywords, origin, 1)
+        (value,) = positional("a memory test", args, keywords, origin, 1)
         if isinstance(value, View):
             value = value.buffer.memory
         if not isinstance(value, Memory):
@@ -175,7 +176,7 @@ def bytes_of(
     _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
     """`sizeinbytes(dtype)`."""
-    (value,) = _positional("sizeinbytes", args, keywords, origin, 1)
+    (value,) = positional("sizeinbytes", args, keywords, origin, 1)
     if not isinstance(value, DType):
         raise KernelFault("type", f"sizeinbytes of {describe(value)}", origin)
     return constant(value.bytes, origin)
@@ -191,7 +192,7 @@ def jit(_: Frame, args: tuple[object, ...], keywords: dict[str, object], origin:
 def product(
     _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
-    (values,) = _positional("prod", args, keywords, origin, 1)
+    (values,) = positional("prod", args, keywords, origin, 1)
     numbers = [number(value, origin) for value in items_of(values, origin)]
     try:
         return reduce(lambda a, b: binary("*", a, b, origin), numbers, constant(1, origin))
@@ -203,7 +204,7 @@ def rounded(name: str) -> Host:
     def compute(
         _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
     ) -> object:
-        (value,) = _positional(name, args, keywords, origin, 1)
+        (value,) = positional(name, args, keywords, origin, 1)
         try:
             return unary(name, number(value, origin), origin)
         except ArithmeticFault as fault:
@@ -216,7 +217,7 @@ def floating(function: Callable[[float], float]) -> Host:
     def compute(
         _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
     ) -> object:
-        (value,) = _positional(function.__name__, args, keywords, origin, 1)
+        (value,) = positional(function.__name__, args, keywords, origin, 1)
         operand = number(value, origin)
         try:
             result = function(float(operand.value))
@@ -249,7 +250,7 @@ def _extremum(which: str) -> Host:
 def _length(
     _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
-    (value,) = _positional("len", args, keywords, origin, 1)
+    (value,) = positional("len", args, keywords, origin, 1)
     match value:
         case str() | tuple() | list() | dict():
             return constant(len(value), origin)
@@ -264,7 +265,7 @@ def _enumerate(
     _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
     start = keywords.pop("start", args[1] if len(args) == 2 else constant(0, origin))
-    (values, *_rest) = _positional("enumerate", args, keywords, origin, 1, 2)
+    (values, *_rest) = positional("enumerate", args, keywords, origin, 1, 2)
     first = integer(start, origin)
     inner = iteration(values, origin)
 
@@ -292,7 +293,7 @@ def _zip(_: Frame, args: tuple[object, ...], keywords: dict[str, object], origin
 def _reversed(
     _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
-    (value,) = _positional("reversed", args, keywords, origin, 1)
+    (value,) = positional("reversed", args, keywords, origin, 1)
     inner = iteration(value, origin)
     last = binary("-", inner.trips, constant(1, origin), origin)
     return Iteration(
@@ -307,7 +308,7 @@ def _scalar(name: str) -> Host:
     def compute(
         _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
     ) -> object:
-        (value,) = _positional(name, args, keywords, origin, 1)
+        (value,) = positional(name, args, keywords, origin, 1)
         if isinstance(value, str):
             try:
                 found = int(value) if name == "int" else float(value)
@@ -327,21 +328,21 @@ def _scalar(name: str) -> Host:
 def _boolean(
     _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
-    (value,) = _positional("bool", args, keywords, origin, 1)
+    (value,) = positional("bool", args, keywords, origin, 1)
     return truth(value, origin)
 
 
 def _string(
     _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
-    (value,) = _positional("str", args, keywords, origin, 1)
+    (value,) = positional("str", args, keywords, origin, 1)
     return text_of(value)
 
 
 def _divmod(
     _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
-    a, b = _positional("divmod", args, keywords, origin, 2)
+    a, b = positional("divmod", args, keywords, origin, 2)
     try:
         left, right = number(a, origin), number(b, origin)
         return (binary("//", left, right, origin), binary("%", left, right, origin))
@@ -352,7 +353,7 @@ def _divmod(
 def _round(
     _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
-    value, *digits = _positional("round", args, keywords, origin, 1, 2)
+    value, *digits = positional("round", args, keywords, origin, 1, 2)
     operand = number(value, origin)
     places = int(integer(digits[0], origin).value) if digits else None
     if places is not None and abs(places) > MAX_DIGITS:
@@ -366,7 +367,7 @@ def _round(
 def _power(
     _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
-    a, b = _positional("pow", args, keywords, origin, 2)
+    a, b = positional("pow", args, keywords, origin, 2)
     try:
         return binary("**", number(a, origin), number(b, origin), origin)
     except ArithmeticFault as fault:
@@ -374,7 +375,7 @@ def _power(
 
 
 def _sum(_: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin) -> object:
-    values, *start = _positional("sum", args, keywords, origin, 1, 2)
+    values, *start = positional("sum", args, keywords, origin, 1, 2)
     total = number(start[0], origin) if start else constant(0, origin)
     try:
         for value in items_of(values, origin):
@@ -388,7 +389,7 @@ def _quantifier(name: str) -> Host:
     def compute(
         _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
     ) -> object:
-        (values,) = _positional(name, args, keywords, origin, 1)
+        (values,) = positional(name, args, keywords, origin, 1)
         truths = [truth(value, origin) for value in items_of(values, origin)]
         return any(truths) if name == "any" else all(truths)
 
@@ -412,7 +413,7 @@ def _container(name: str) -> Host:
                         found[key_of(entry[0], origin)] = entry[1]
                 found.update(keywords)
             return found
-        values = _positional(name, args, keywords, origin, 0, 1)
+        values = positional(name, args, keywords, origin, 0, 1)
         items = items_of(values[0], origin) if values else []
         if len(items) > MAX_ITEMS:
             raise Unsupported("a very long list", origin)
@@ -432,7 +433,7 @@ def _print(
 def _slice(
     _: Frame, args: tuple[object, ...], keywords: dict[str, object], origin: Origin
 ) -> object:
-    given = _positional("slice", args, keywords, origin, 1, 2, 3)
+    given = positional("slice", args, keywords, origin, 1, 2, 3)
     numbers = [None if value is None else integer(value, origin) for value in given]
     if len(numbers) == 1:
         return Slice(None, numbers[0], None)

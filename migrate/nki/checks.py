@@ -17,9 +17,6 @@ from migrate.nki.symbols import Number, over
 from migrate.nki.values import Member, Memory, OperatorName, Problem, View
 from migrate.source import Span
 
-PSUM_BANK_BYTES = 2048
-"""Bytes of a PSUM bank in a partition; 8 banks (architecture guides, all generations)."""
-
 PSUM_BYTES = 16384
 
 SBUF_BYTES = {"trn1": 192 * 1024, "trn2": 224 * 1024, "trn3": 256 * 1024}

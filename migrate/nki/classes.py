@@ -302,10 +302,6 @@ def compared(value: Instance) -> tuple[object, ...] | None:
     return tuple(value.names.get(each.name) for each in value.cls.fields if each.compared)
 
 
-def is_instance(value: object, cls: Class) -> bool:
-    return isinstance(value, Instance) and value.cls.derives(cls)
-
-
 def length(value: Instance, origin: Origin) -> Number:
     """`len` of an object."""
     found = items(value)

@@ -24,7 +24,7 @@ from migrate.nki.values import (
     View,
     describe,
 )
-from migrate.nki.views import product
+from migrate.nki.views import beyond, product
 from migrate.numerics.dtypes import DType
 
 Steps: TypeAlias = Sequence[tuple[Number, Number]]
@@ -266,21 +266,7 @@ def _flat(view: View, steps: Steps, start: Number, target: DType, origin: Origin
         if size % target.bytes:
             raise KernelFault("value", f"{size} bytes are no whole number of {target}", origin)
         total = constant(size // target.bytes, origin)
-    low = high = int(start.value)
-    for step, count in steps:
-        reach = int(step.value) * (int(count.value) - 1)
-        low, high = low + min(reach, 0), high + max(reach, 0)
-    faults = list(view.faults)
-    if low < 0 or high >= int(total.value):
-        faults.append(
-            Problem(
-                "out-of-bounds",
-                f"elements {low} to {high} of a tensor of {total.value}",
-                origin.span,
-                numbers=(("first", low), ("last", high), ("size", int(total.value))),
-                sources=tuple(dict.fromkeys((*start.sources(), view.buffer.site.span))),
-            )
-        )
+    faults = [*view.faults, *beyond(view, steps, start, int(total.value), origin)]
     terms = tuple((axis, step) for axis, (step, _) in enumerate(steps))
     return _viewed(view, steps, start, target, (total,), (Address(start, terms),), tuple(faults))
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from migrate.nki import classes, containers, generators, members
 from migrate.nki.builtins import BUILTINS as HOSTS
+from migrate.nki.builtins import positional
 from migrate.nki.calls import call
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.exceptions import EXCEPTIONS
@@ -84,12 +85,6 @@ def is_kind(value: object, kind: object, origin: Origin) -> bool:
     return test(value)
 
 
-def _given(name: str, args: Args, words: Words, origin: Origin, *counts: int) -> tuple[object, ...]:
-    if words or len(args) not in counts:
-        raise KernelFault("type", f"{name} is called with the wrong arguments", origin)
-    return args
-
-
 def _kinds(kinds: object) -> list[object]:
     found: list[object] = []
     pending = [kinds]
@@ -103,12 +98,12 @@ def _kinds(kinds: object) -> list[object]:
 
 
 def _isinstance(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    value, kinds = _given("isinstance", args, words, origin, 2)
+    value, kinds = positional("isinstance", args, words, origin, 2)
     return any(is_kind(value, kind, origin) for kind in _kinds(kinds))
 
 
 def _issubclass(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    cls, kinds = _given("issubclass", args, words, origin, 2)
+    cls, kinds = positional("issubclass", args, words, origin, 2)
     if not isinstance(cls, Class):
         raise Unsupported(f"issubclass of {describe(cls)}", origin)
     if cls.stranger is not None:
@@ -117,7 +112,7 @@ def _issubclass(_: Frame, args: Args, words: Words, origin: Origin) -> object:
 
 
 def _type(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    (value,) = _given("type", args, words, origin, 1)
+    (value,) = positional("type", args, words, origin, 1)
     match value:
         case Instance():
             return value.cls
@@ -146,7 +141,7 @@ def _word(value: object, origin: Origin) -> str:
 
 
 def _getattr(frame: Frame, args: Args, words: Words, origin: Origin) -> object:
-    value, name, *otherwise = _given("getattr", args, words, origin, 2, 3)
+    value, name, *otherwise = positional("getattr", args, words, origin, 2, 3)
     try:
         return attribute(value, _word(name, origin), frame, origin)
     except KernelFault as fault:
@@ -156,7 +151,7 @@ def _getattr(frame: Frame, args: Args, words: Words, origin: Origin) -> object:
 
 
 def _hasattr(frame: Frame, args: Args, words: Words, origin: Origin) -> object:
-    value, name = _given("hasattr", args, words, origin, 2)
+    value, name = positional("hasattr", args, words, origin, 2)
     try:
         attribute(value, _word(name, origin), frame, origin)
     except KernelFault as fault:
@@ -167,20 +162,20 @@ def _hasattr(frame: Frame, args: Args, words: Words, origin: Origin) -> object:
 
 
 def _setattr(frame: Frame, args: Args, words: Words, origin: Origin) -> object:
-    holder, name, value = _given("setattr", args, words, origin, 3)
+    holder, name, value = positional("setattr", args, words, origin, 3)
     classes.assign(holder, _word(name, origin), value, frame, origin)
     return None
 
 
 def _callable(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    (value,) = _given("callable", args, words, origin, 1)
+    (value,) = positional("callable", args, words, origin, 1)
     if isinstance(value, Instance):
         return classes.special(value, "__call__") is not None
     return isinstance(value, Function | Builtin | Instructive | Class | Bound | Partial)
 
 
 def _next(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    value, *otherwise = _given("next", args, words, origin, 1, 2)
+    value, *otherwise = positional("next", args, words, origin, 1, 2)
     found = generators.following(value, origin)
     if found is not MISSING:
         return found
@@ -192,7 +187,7 @@ def _next(_: Frame, args: Args, words: Words, origin: Origin) -> object:
 
 
 def _iter(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    (value,) = _given("iter", args, words, origin, 1)
+    (value,) = positional("iter", args, words, origin, 1)
     if isinstance(value, Cursor | Generator):
         return value
     if isinstance(value, Instance) and classes.special(value, "__next__") is not None:
@@ -209,7 +204,7 @@ def _map(frame: Frame, args: Args, words: Words, origin: Origin) -> object:
 
 
 def _filter(frame: Frame, args: Args, words: Words, origin: Origin) -> object:
-    function, source = _given("filter", args, words, origin, 2)
+    function, source = positional("filter", args, words, origin, 2)
     found: list[object] = []
     for item in items_of(source, origin):
         kept = item if function is None else call(function, (item,), {}, frame, origin)
@@ -228,29 +223,29 @@ def made_set(values: object, origin: Origin, *, frozen: bool = False) -> Set:
 
 def _set(name: str) -> Callable[[Frame, Args, Words, Origin], object]:
     def make(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-        values = _given(name, args, words, origin, 0, 1)
+        values = positional(name, args, words, origin, 0, 1)
         return made_set(values[0] if values else (), origin, frozen=name == "frozenset")
 
     return make
 
 
 def _property(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    getter, *setter = _given("property", args, words, origin, 1, 2)
+    getter, *setter = positional("property", args, words, origin, 1, 2)
     return Property(getter, setter[0] if setter else None)
 
 
 def _static(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    (function,) = _given("staticmethod", args, words, origin, 1)
+    (function,) = positional("staticmethod", args, words, origin, 1)
     return Static(function)
 
 
 def _classmethod(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    (function,) = _given("classmethod", args, words, origin, 1)
+    (function,) = positional("classmethod", args, words, origin, 1)
     return ClassMethod(function)
 
 
 def _super(frame: Frame, args: Args, words: Words, origin: Origin) -> object:
-    given = _given("super", args, words, origin, 0, 2)
+    given = positional("super", args, words, origin, 0, 2)
     if given:
         after, receiver = given
     else:
@@ -268,7 +263,7 @@ def _super(frame: Frame, args: Args, words: Words, origin: Origin) -> object:
 
 
 def _sorted(frame: Frame, args: Args, words: Words, origin: Origin) -> object:
-    (values,) = _given("sorted", args, {}, origin, 1)
+    (values,) = positional("sorted", args, {}, origin, 1)
     return containers.ordered(items_of(values, origin), words, frame, origin)
 
 
@@ -309,12 +304,12 @@ def _length(frame: Frame, args: Args, words: Words, origin: Origin) -> object:
 
 
 def _repr(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    (value,) = _given("repr", args, words, origin, 1)
+    (value,) = positional("repr", args, words, origin, 1)
     return represented(value)
 
 
 def _format(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    value, *spec = _given("format", args, words, origin, 1, 2)
+    value, *spec = positional("format", args, words, origin, 1, 2)
     text = spec[0] if spec else ""
     if not isinstance(text, str):
         raise KernelFault("type", "format with something else than a specification", origin)
@@ -325,7 +320,7 @@ def _digits(name: str) -> Callable[[Frame, Args, Words, Origin], object]:
     shown = {"bin": bin, "hex": hex, "oct": oct}[name]
 
     def compute(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-        (value,) = _given(name, args, words, origin, 1)
+        (value,) = positional(name, args, words, origin, 1)
         operand = number(value, origin)
         if not operand.integral:
             raise KernelFault("type", f"{name} of {describe(value)}", origin)
@@ -335,7 +330,7 @@ def _digits(name: str) -> Callable[[Frame, Args, Words, Origin], object]:
 
 
 def _chr(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    (value,) = _given("chr", args, words, origin, 1)
+    (value,) = positional("chr", args, words, origin, 1)
     point = number(value, origin)
     if not point.integral or not 0 <= point.value < 0x110000:
         raise KernelFault("value", f"chr of {describe(value)}", origin)
@@ -343,7 +338,7 @@ def _chr(_: Frame, args: Args, words: Words, origin: Origin) -> object:
 
 
 def _ord(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    (value,) = _given("ord", args, words, origin, 1)
+    (value,) = positional("ord", args, words, origin, 1)
     if not isinstance(value, str) or len(value) != 1:
         raise KernelFault("type", f"ord of {describe(value)}", origin)
     return constant(ord(value), origin)
@@ -354,7 +349,7 @@ def _id(_: Frame, __: Args, ___: Words, origin: Origin) -> object:
 
 
 def _object(_: Frame, args: Args, words: Words, origin: Origin) -> object:
-    _given("object", args, words, origin, 0)
+    positional("object", args, words, origin, 0)
     plain = Class("object", (), {})
     plain.mro = (plain,)
     return Instance(plain, {})

@@ -328,11 +328,11 @@ def _named_tuple(frame: Frame, args: Args, words: Words, origin: Origin) -> obje
     )
 
 
-def _ordered(_: Frame, args: Args, words: Words, origin: Origin) -> object:
+def _ordered(frame: Frame, args: Args, words: Words, origin: Origin) -> object:
     from migrate.nki.object_builtins import BUILTINS
 
     plain = BUILTINS["dict"]
-    return call(plain, args, words, _, origin)
+    return call(plain, args, words, frame, origin)
 
 
 def _cast(_: Frame, args: Args, words: Words, origin: Origin) -> object:

@@ -276,7 +276,6 @@ _BINARY: dict[str, Callable[[Value, Value], Value]] = {
     "|": lambda a, b: _whole(a, b)[0] | b,  # type: ignore[operator]
     "^": lambda a, b: _whole(a, b)[0] ^ b,  # type: ignore[operator]
 }
-BINARY_SIGNS = frozenset(_BINARY)
 
 
 def binary(sign: str, left: Number, right: Number, origin: Origin | None = None) -> Number:

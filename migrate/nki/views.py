@@ -8,7 +8,7 @@ clamped (NKI does not mask what lies past the end).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from migrate.nki import addresses
@@ -431,6 +431,24 @@ def placed(view: View, origin: Origin) -> None:
         )
 
 
+def beyond(
+    view: View, steps: Sequence[tuple[Number, Number]], start: Number, total: int, origin: Origin
+) -> Iterator[Problem]:
+    """What lies outside of a flat tensor of `total` elements, from `start` on by (step, count)."""
+    low = high = int(start.value)
+    for step, count in steps:
+        reach = int(step.value) * (int(count.value) - 1)
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    if low < 0 or high >= total:
+        yield Problem(
+            "out-of-bounds",
+            f"elements {low} to {high} of a tensor of {total}",
+            origin.span,
+            numbers=(("first", low), ("last", high), ("size", total)),
+            sources=tuple(dict.fromkeys((*start.sources(), view.buffer.site.span))),
+        )
+
+
 def pattern(
     view: View, steps: Sequence[tuple[Number, Number]], offset: Number | None, origin: Origin
 ) -> View:
@@ -443,21 +461,7 @@ def pattern(
     placed(view, origin)
     total = product(view.buffer.shape)
     start = offset if offset is not None else constant(view.offset, origin)
-    low = high = int(start.value)
-    for step, count in steps:
-        reach = int(step.value) * (int(count.value) - 1)
-        low, high = low + min(reach, 0), high + max(reach, 0)
-    faults = list(view.faults)
-    if low < 0 or high >= int(total.value):
-        faults.append(
-            Problem(
-                "out-of-bounds",
-                f"elements {low} to {high} of a tensor of {total.value}",
-                origin.span,
-                numbers=(("first", low), ("last", high), ("size", int(total.value))),
-                sources=tuple(dict.fromkeys((*start.sources(), view.buffer.site.span))),
-            )
-        )
+    faults = [*view.faults, *beyond(view, steps, start, int(total.value), origin)]
     return View(
         view.buffer,
         int(start.value),

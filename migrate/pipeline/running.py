@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from migrate.cuda.parse import Program
+    from migrate.nki.parse import Kernel, Module
     from migrate.nki.simulate import Execution, Happening
     from migrate.nki.specialize import Structure
     from migrate.source import Span
@@ -115,7 +116,8 @@ def _nki(
     grid: tuple[int, ...],
     target: str,
 ) -> Any:
-    chosen = nki_kernel(parse_nki(read(file), file), kernel)
+    module = parse_nki(read(file), file)
+    chosen = nki_kernel(module, kernel)
     if len(args) > len(chosen.parameters):
         raise SourceError(
             f"{chosen.name} takes {len(chosen.parameters)} arguments, not {len(args)}",
@@ -127,7 +129,7 @@ def _nki(
         if name in values:
             raise SourceError(f"{name} is given twice", file=file, where=chosen.span)
     values.update(named)
-    execution = _simulated(file, chosen.name, values, grid, target)
+    execution = _simulated(module, chosen, values, grid, target)
     for name, content in execution.inputs_after.items():
         given, after = values[name], np.asarray(content)
         if isinstance(given, np.ndarray) and not same_bytes(given, after):
@@ -136,14 +138,13 @@ def _nki(
 
 
 def _simulated(
-    file: str, kernel: str | None, args: Mapping[str, Any], grid: tuple[int, ...], target: str
+    module: Module, chosen: Kernel, args: Mapping[str, Any], grid: tuple[int, ...], target: str
 ) -> Execution[Any]:
     """A run to the kernel's end; raises where there is none, or its numbers mean nothing."""
     from migrate.nki.simulate import simulate
     from migrate.numerics.rounded import Rounded
 
-    module = parse_nki(read(file), file)
-    chosen = nki_kernel(module, kernel)
+    file = module.source.name
     plain = {name: _plain(value) for name, value in args.items()}
     meter = Meter(Budget(), f"running {chosen.name}")
     try:
@@ -333,7 +334,8 @@ def nki_run(
 ) -> dict[str, NDArray[Any]]:
     """See `migrate.api.run_nki`."""
     try:
-        execution = _simulated(file, kernel, args, (), target)
+        module = parse_nki(read(file), file)
+        execution = _simulated(module, nki_kernel(module, kernel), args, (), target)
     except _Outside as error:
         raise SourceError(str(error), file=file, where=error.place) from None
     results = {f"out{n}": np.asarray(v) for n, v in enumerate(execution.outputs)}

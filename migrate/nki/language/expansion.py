@@ -8,10 +8,9 @@ from migrate.nki import views
 from migrate.nki.allocation import allocate
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import Frame
-from migrate.nki.indices import Masked
 from migrate.nki.issue import issue
 from migrate.nki.symbols import Number, Origin, constant
-from migrate.nki.values import Memory, OperatorName, Unknown, View, describe
+from migrate.nki.values import Memory, OperatorName, View, describe
 from migrate.numerics.dtypes import DType
 
 
@@ -100,17 +99,6 @@ def _same(view: View, shape: Sequence[object]) -> bool:
     """Whether a tile of that shape fits into a view, apart from axes of size 1."""
     wanted = [int(n.value) for n in shape if isinstance(n, Number)]
     return [n for n in view.sizes if n != 1] == [n for n in wanted if n != 1]
-
-
-def tensor(value: object, name: str, origin: Origin) -> View:
-    """A tensor argument."""
-    if isinstance(value, View):
-        return value
-    if isinstance(value, Masked):
-        raise Unsupported(f"a mask on {name}", origin)
-    if isinstance(value, Unknown):
-        raise Unsupported(f"{value.text}: {value.reason}", origin)
-    raise KernelFault("type", f"{name} is {describe(value)}, a tensor is needed", origin)
 
 
 def dtype_of(value: object, origin: Origin) -> DType:

@@ -117,9 +117,8 @@ def _without(opcode: str, keywords: dict[str, object]) -> dict[str, object]:
     kept = {name: value for name, value in keywords.items() if spec.parameter(name) is not None}
     if isinstance(kept.get("engine"), Number) or kept.get("engine") is None:
         kept.pop("engine", None)
-    for name in ("mask",):
-        if name in keywords:
-            kept[name] = keywords[name]
+    if "mask" in keywords:
+        kept["mask"] = keywords["mask"]
     return kept
 
 
@@ -193,7 +192,7 @@ def _affine_select(e: Expansion, given: Given) -> object:
     if not isinstance(predicate, Condition) or len(predicate.parts) != 1:
         raise Unsupported("affine_select with more than one comparison", e.origin)
     view = _needed(given, "on_true_tile", "affine_select", e.origin)
-    if tuple(predicate.sizes) != view.sizes and _wide(predicate.sizes, view.sizes) is None:
+    if not _repeats(predicate.sizes, view.sizes):
         raise Unsupported("affine_select with a predicate over another shape", e.origin)
     start, steps = _affine(predicate, e.origin)
     pairs = tuple(zip(steps[1:], view.shape[1:], strict=True))
@@ -206,11 +205,9 @@ def _affine_select(e: Expansion, given: Given) -> object:
     return _into(e, "affine_select", view.shape, view.dtype, given)
 
 
-def _wide(sizes: tuple[int, ...], over: tuple[int, ...]) -> bool | None:
-    """Whether axes of size 1 repeat to a shape of the same rank."""
-    if len(sizes) != len(over):
-        return None
-    return True if all(a in (1, b) for a, b in zip(sizes, over, strict=True)) else None
+def _repeats(sizes: tuple[int, ...], over: tuple[int, ...]) -> bool:
+    """Whether axes of size 1 repeat to a shape of the same rank, if any differ."""
+    return len(sizes) == len(over) and all(a in (1, b) for a, b in zip(sizes, over, strict=True))
 
 
 def _iota(e: Expansion, given: Given) -> object:

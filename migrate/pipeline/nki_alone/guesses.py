@@ -213,8 +213,6 @@ _NAMES = (
     ),
 )  # fmt: skip
 
-_TENSOR_LIKE = frozenset("xyzqkvabwo")
-
 
 def _unstated(
     parameter: Parameter, note: str, named: Mapping[int, str], dtype: DType, span: Span
