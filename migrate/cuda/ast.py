@@ -17,10 +17,12 @@ is a `Name`, an `Element`, or a `Component` of one.
 from __future__ import annotations
 
 from typing import Literal as OneOf
+from typing import Protocol
 
 import msgspec
 
 from migrate.cuda.intrinsics import AtomicEntry, IntrinsicEntry, ShuffleEntry
+from migrate.cuda.origins import Where, span_of
 from migrate.cuda.types import Pointer, Scalar, Type
 from migrate.source import Span
 
@@ -29,46 +31,60 @@ COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", 
 Storage = OneOf["parameter", "local", "shared", "dynamic-shared", "global", "constant", "reference"]
 
 
-class Variable(msgspec.Struct, frozen=True, gc=False):
+class _HasPlace(Protocol):
+    @property
+    def where(self) -> Where: ...
+
+
+class _Placed(msgspec.Struct, frozen=True, gc=False):
+    """A node that stands `where`: in a text, or where a node that it was made for does."""
+
+    @property
+    def span(self: _HasPlace) -> Span:
+        """The place in reviewed text."""
+        return span_of(self.where)
+
+
+class Variable(_Placed, frozen=True, gc=False):
     """A declared object.  `id` is unique inside one function."""
 
     id: int
     name: str
     type: Type
     storage: Storage
-    span: Span
+    where: Where
     const: bool = False
 
 
-class Literal(msgspec.Struct, frozen=True, gc=False):
+class Literal(_Placed, frozen=True, gc=False):
     value: int | float | bool
     type: Scalar
-    span: Span
+    where: Where
 
 
-class Name(msgspec.Struct, frozen=True, gc=False):
+class Name(_Placed, frozen=True, gc=False):
     variable: Variable
     type: Type
-    span: Span
+    where: Where
 
 
-class Builtin(msgspec.Struct, frozen=True, gc=False):
+class Builtin(_Placed, frozen=True, gc=False):
     """`threadIdx.x` and its like; `axis` is 0 for x.  `warpSize` is a `Literal`."""
 
     which: OneOf["threadIdx", "blockIdx", "blockDim", "gridDim"]
     axis: int
     type: Scalar
-    span: Span
+    where: Where
 
 
-class Unary(msgspec.Struct, frozen=True, gc=False):
+class Unary(_Placed, frozen=True, gc=False):
     operator: str
     operand: Expression
     type: Scalar
-    span: Span
+    where: Where
 
 
-class Binary(msgspec.Struct, frozen=True, gc=False):
+class Binary(_Placed, frozen=True, gc=False):
     """Both operands have one type already (but a shift's right side, which keeps its own).
 
     With a pointer on the left, `operator` is `add` or `subtract` in elements; comparisons and
@@ -79,35 +95,35 @@ class Binary(msgspec.Struct, frozen=True, gc=False):
     left: Expression
     right: Expression
     type: Type
-    span: Span
+    where: Where
 
 
-class Logical(msgspec.Struct, frozen=True, gc=False):
+class Logical(_Placed, frozen=True, gc=False):
     """`&&` and `||`: the right side is evaluated only where it decides."""
 
     operator: OneOf["and", "or"]
     left: Expression
     right: Expression
     type: Scalar
-    span: Span
+    where: Where
 
 
-class Conditional(msgspec.Struct, frozen=True, gc=False):
+class Conditional(_Placed, frozen=True, gc=False):
     condition: Expression
     then: Expression
     otherwise: Expression
     type: Type
-    span: Span
+    where: Where
 
 
-class Comma(msgspec.Struct, frozen=True, gc=False):
+class Comma(_Placed, frozen=True, gc=False):
     first: Expression
     second: Expression
     type: Type
-    span: Span
+    where: Where
 
 
-class Assign(msgspec.Struct, frozen=True, gc=False):
+class Assign(_Placed, frozen=True, gc=False):
     """`target = value`, or `target op= value` computed in `compute` and cast back."""
 
     target: Expression
@@ -115,20 +131,20 @@ class Assign(msgspec.Struct, frozen=True, gc=False):
     value: Expression
     compute: Type
     type: Type
-    span: Span
+    where: Where
 
 
-class Step(msgspec.Struct, frozen=True, gc=False):
+class Step(_Placed, frozen=True, gc=False):
     """`++` and `--`; `delta` is 1 or -1, `prefix` tells which value the expression has."""
 
     target: Expression
     delta: int
     prefix: bool
     type: Type
-    span: Span
+    where: Where
 
 
-class Cast(msgspec.Struct, frozen=True, gc=False):
+class Cast(_Placed, frozen=True, gc=False):
     """A conversion between arithmetic types, or of a pointer's element type.
 
     `written` is false for conversions that the language inserts.
@@ -136,26 +152,26 @@ class Cast(msgspec.Struct, frozen=True, gc=False):
 
     operand: Expression
     type: Type
-    span: Span
+    where: Where
     written: bool = True
 
 
-class Element(msgspec.Struct, frozen=True, gc=False):
+class Element(_Placed, frozen=True, gc=False):
     """`base[index]`, in units of the pointed-to type.  `base` is a pointer or an array."""
 
     base: Expression
     index: Expression
     type: Type
-    span: Span
+    where: Where
 
 
-class Address(msgspec.Struct, frozen=True, gc=False):
+class Address(_Placed, frozen=True, gc=False):
     place: Expression
     type: Pointer
-    span: Span
+    where: Where
 
 
-class Component(msgspec.Struct, frozen=True, gc=False):
+class Component(_Placed, frozen=True, gc=False):
     """One component of a vector, or one member of a struct: a value or a place.
 
     `index` counts the components, or the members in `Struct.members`.
@@ -164,46 +180,46 @@ class Component(msgspec.Struct, frozen=True, gc=False):
     base: Expression
     index: int
     type: Type
-    span: Span
+    where: Where
 
 
-class MakeVector(msgspec.Struct, frozen=True, gc=False):
+class MakeVector(_Placed, frozen=True, gc=False):
     """A vector of its components, a struct of its members, an array of its elements."""
 
     parts: tuple[Expression, ...]
     type: Type
-    span: Span
+    where: Where
 
 
-class Intrinsic(msgspec.Struct, frozen=True, gc=False):
+class Intrinsic(_Placed, frozen=True, gc=False):
     """A function of the table in `intrinsics`, with operands in its operand type."""
 
     entry: IntrinsicEntry
     arguments: tuple[Expression, ...]
     type: Scalar
-    span: Span
+    where: Where
 
 
-class Call(msgspec.Struct, frozen=True, gc=False):
+class Call(_Placed, frozen=True, gc=False):
     """A device function of the same program; reference parameters take places."""
 
     function: Function
     arguments: tuple[Expression, ...]
     type: Type
-    span: Span
+    where: Where
 
 
-class Atomic(msgspec.Struct, frozen=True, gc=False):
+class Atomic(_Placed, frozen=True, gc=False):
     """A read-modify-write; its value is what the place held before."""
 
     entry: AtomicEntry
     pointer: Expression
     values: tuple[Expression, ...]
     type: Scalar
-    span: Span
+    where: Where
 
 
-class Shuffle(msgspec.Struct, frozen=True, gc=False):
+class Shuffle(_Placed, frozen=True, gc=False):
     """An exchange or a vote within a warp (or a `width`-lane part of one).
 
     What is exchanged may be a pointer: matrix loads read at addresses of other lanes.
@@ -215,16 +231,16 @@ class Shuffle(msgspec.Struct, frozen=True, gc=False):
     lane: Expression | None
     width: Expression | None
     type: Scalar | Pointer
-    span: Span
+    where: Where
 
 
-class OpaqueExpression(msgspec.Struct, frozen=True, gc=False):
+class OpaqueExpression(_Placed, frozen=True, gc=False):
     """Something not understood, with the reason; `changed` are variables it may assign to."""
 
     text: str
     reason: str
     type: Type
-    span: Span
+    where: Where
     changed: tuple[int, ...] = ()
 
 
@@ -252,7 +268,7 @@ Expression = (
 )
 
 
-class Declare(msgspec.Struct, frozen=True, gc=False):
+class Declare(_Placed, frozen=True, gc=False):
     """One declared variable.
 
     `initial` is one expression, or for an array the flat list of leading elements (the rest
@@ -261,30 +277,30 @@ class Declare(msgspec.Struct, frozen=True, gc=False):
 
     variable: Variable
     initial: Expression | tuple[Expression, ...] | None
-    span: Span
+    where: Where
 
 
-class Evaluate(msgspec.Struct, frozen=True, gc=False):
+class Evaluate(_Placed, frozen=True, gc=False):
     expression: Expression
-    span: Span
+    where: Where
 
 
-class Block(msgspec.Struct, frozen=True, gc=False):
+class Block(_Placed, frozen=True, gc=False):
     body: tuple[Statement, ...]
-    span: Span
+    where: Where
 
 
-class If(msgspec.Struct, frozen=True, gc=False):
+class If(_Placed, frozen=True, gc=False):
     condition: Expression
     then: Block
     otherwise: Block | None
-    span: Span
+    where: Where
 
 
-class Loop(msgspec.Struct, frozen=True, gc=False):
+class Loop(_Placed, frozen=True, gc=False):
     """`for`, `while` and `do`: `initial`; while `condition`: `body`; `step`.
 
-    `head` is the span of the loop's head, what a reader would call the loop.
+    `top` is where the loop's head stands, what a reader would call the loop.
     """
 
     kind: OneOf["for", "while", "do"]
@@ -292,46 +308,51 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
     condition: Expression | None
     step: Expression | None
     body: Block
-    span: Span
-    head: Span
+    where: Where
+    top: Where
+
+    @property
+    def head(self) -> Span:
+        """The place of the loop's head in reviewed text."""
+        return span_of(self.top)
 
 
-class Case(msgspec.Struct, frozen=True, gc=False):
+class Case(_Placed, frozen=True, gc=False):
     """A label with what follows it; `value` is `None` for `default`."""
 
     value: Expression | None
     body: tuple[Statement, ...]
-    span: Span
+    where: Where
 
 
-class Switch(msgspec.Struct, frozen=True, gc=False):
+class Switch(_Placed, frozen=True, gc=False):
     subject: Expression
     cases: tuple[Case, ...]
-    span: Span
+    where: Where
 
 
-class Break(msgspec.Struct, frozen=True, gc=False):
-    span: Span
+class Break(_Placed, frozen=True, gc=False):
+    where: Where
 
 
-class Continue(msgspec.Struct, frozen=True, gc=False):
-    span: Span
+class Continue(_Placed, frozen=True, gc=False):
+    where: Where
 
 
-class Return(msgspec.Struct, frozen=True, gc=False):
+class Return(_Placed, frozen=True, gc=False):
     value: Expression | None
-    span: Span
+    where: Where
 
 
-class Barrier(msgspec.Struct, frozen=True, gc=False):
+class Barrier(_Placed, frozen=True, gc=False):
     """`block`: `__syncthreads`; `warp`: `__syncwarp`; `grid`: of a cooperative launch;
     `fence`: a memory fence alone."""
 
     scope: OneOf["grid", "block", "warp", "fence"]
-    span: Span
+    where: Where
 
 
-class WarpContract(msgspec.Struct, frozen=True, gc=False):
+class WarpContract(_Placed, frozen=True, gc=False):
     """`d = a b + c` by the threads of a warp together, each matrix spread over their registers.
 
     `shape` is (m, n, k): `a` has m rows and k columns, `b` k and n, `c` and `d` m and n.  A tuple
@@ -352,10 +373,10 @@ class WarpContract(msgspec.Struct, frozen=True, gc=False):
     accumulator: Scalar
     result: Scalar
     precision: str
-    span: Span
+    where: Where
 
 
-class AsyncCopy(msgspec.Struct, frozen=True, gc=False):
+class AsyncCopy(_Placed, frozen=True, gc=False):
     """A copy into shared memory that is there after a wait for its group.
 
     `body` copies (at once: no program can tell that it may rely on); `target` points to what
@@ -365,33 +386,33 @@ class AsyncCopy(msgspec.Struct, frozen=True, gc=False):
     body: Block
     target: Expression
     bytes: int
-    span: Span
+    where: Where
 
 
-class AsyncGroup(msgspec.Struct, frozen=True, gc=False):
+class AsyncGroup(_Placed, frozen=True, gc=False):
     """`commit`: the copies since the last one are a group.  `wait`: all groups of the thread but
     the `pending` newest are there; with `all`, copies of no group too."""
 
     action: OneOf["commit", "wait"]
     pending: int
     all: bool
-    span: Span
+    where: Where
 
 
-class Assert(msgspec.Struct, frozen=True, gc=False):
+class Assert(_Placed, frozen=True, gc=False):
     """`assert(condition)`: a run reports where it fails; it computes nothing."""
 
     condition: Expression
     text: str
-    span: Span
+    where: Where
 
 
-class Opaque(msgspec.Struct, frozen=True, gc=False):
+class Opaque(_Placed, frozen=True, gc=False):
     """A statement not understood, with the reason; `changed` are variables it may assign to."""
 
     text: str
     reason: str
-    span: Span
+    where: Where
     changed: tuple[int, ...] = ()
 
 

@@ -41,9 +41,9 @@ def braced(node: Node, kind: Type, scope: Scope) -> Expression:
     if isinstance(kind, Struct):
         return braced_struct(node, kind, scope)
     children = children_of(node)
-    span = scope.span(node)
+    where = scope.where(node)
     if isinstance(kind, Library):
-        return thing(kind, scope.text(node), span)
+        return thing(kind, scope.text(node), where)
     if isinstance(kind, Array) and kind.length is not None and len(children) <= kind.length:
         return _braced_array(children, kind, node, scope)
     values = [
@@ -59,14 +59,14 @@ def braced(node: Node, kind: Type, scope: Scope) -> Expression:
         case Vector(element=element_type, lanes=lanes) if len(values) <= lanes:
             if len(values) == 1 and isinstance(values[0].type, Vector):
                 return fitted(values[0], kind, node, scope)
-            filler = Literal(1 if kind.name == "dim3" else 0, element_type, span)
+            filler = Literal(1 if kind.name == "dim3" else 0, element_type, where)
             parts = [fitted(value, element_type, node, scope) for value in values]
             parts += [filler] * (lanes - len(parts))
-            return MakeVector(tuple(parts), kind, span)
+            return MakeVector(tuple(parts), kind, where)
         case Scalar() | Pointer() if len(values) == 1:
             return values[0]
         case Scalar() | Pointer() if not values:
-            return zero(kind, span) or scope.opaque(node, "these braces", kind)
+            return zero(kind, where) or scope.opaque(node, "these braces", kind)
         case Unknown():
             return scope.opaque(node, f"the type {kind} is not understood", kind)
         case _:
@@ -82,7 +82,7 @@ def _braced_array(children: list[Node], kind: Array, node: Node, scope: Scope) -
         else fitted(expression(child, scope), kind.element, child, scope)
         for child in children
     ]
-    filler = zero(kind.element, scope.span(node))
+    filler = zero(kind.element, scope.where(node))
     missing = (kind.length or 0) - len(parts)
     if missing and (filler is None or missing > MAX_ELEMENTS):
         return scope.opaque(node, f"braces for {kind} are not understood", kind)
@@ -91,7 +91,7 @@ def _braced_array(children: list[Node], kind: Array, node: Node, scope: Scope) -
         return unclear
     if filler is not None:
         parts += [filler] * missing
-    return MakeVector(tuple(parts), kind, scope.span(node))
+    return MakeVector(tuple(parts), kind, scope.where(node))
 
 
 def braced_struct(node: Node, kind: Struct, scope: Scope) -> Expression:
@@ -123,7 +123,7 @@ def _filled(values: list[Expression], kind: Struct, node: Node, scope: Scope) ->
     first = kind.members[0].type if kind.members else None
     if isinstance(first, Array | Struct) and values[0].type != first:
         if isinstance(values[0], Literal) and not values[0].value:
-            made = zero(first, scope.span(node))
+            made = zero(first, scope.where(node))
             return [made] if made is not None else values
     return values
 
@@ -148,7 +148,7 @@ def _designated(children: list[Node], node: Node, kind: Struct, scope: Scope) ->
         values[index] if index in values else default_part(kind, index, node, scope)
         for index in range(len(kind.members))
     ]
-    return MakeVector(tuple(parts), kind, scope.span(node))
+    return MakeVector(tuple(parts), kind, scope.where(node))
 
 
 def _take(rest: list[Node], kind: Type, node: Node, scope: Scope) -> Expression:
@@ -160,22 +160,22 @@ def _take(rest: list[Node], kind: Type, node: Node, scope: Scope) -> Expression:
         rest.pop(0)
         return braced(child, kind, scope)
     if isinstance(kind, Array) and kind.length is not None and kind.length <= MAX_ELEMENTS:
-        filler = zero(kind.element, scope.span(node))
+        filler = zero(kind.element, scope.where(node))
         parts: list[Expression] = []
         for _ in range(kind.length):
             if rest:
                 parts.append(_take(rest, kind.element, node, scope))
             elif filler is not None:
                 parts.append(filler)
-        return MakeVector(tuple(parts), kind, scope.span(node))
+        return MakeVector(tuple(parts), kind, scope.where(node))
     value = expression(child, scope)
     if isinstance(kind, Struct | Vector) and value.type != kind and isinstance(value.type, Scalar):
         if isinstance(kind, Struct):
             parts = [_take(rest, held.type, node, scope) for held in kind.members if rest]
             return aggregate(kind, parts, node, scope)
         taken = [_take(rest, kind.element, node, scope) for _ in range(kind.lanes) if rest]
-        taken += [Literal(0, kind.element, scope.span(node))] * (kind.lanes - len(taken))
-        return MakeVector(tuple(taken), kind, scope.span(node))
+        taken += [Literal(0, kind.element, scope.where(node))] * (kind.lanes - len(taken))
+        return MakeVector(tuple(taken), kind, scope.where(node))
     rest.pop(0)
     return fitted(value, kind, child, scope)
 
@@ -192,7 +192,7 @@ def from_braces(value: MakeVector, to: Type, node: Node, scope: Scope) -> Expres
             return fitted(parts[0], to, node, scope)
         case Vector(element=element, lanes=lanes) if len(parts) <= lanes:
             made = [fitted(part, element, node, scope) for part in parts]
-            made += [Literal(0, element, value.span)] * (lanes - len(made))
-            return MakeVector(tuple(made), to, value.span)
+            made += [Literal(0, element, value.where)] * (lanes - len(made))
+            return MakeVector(tuple(made), to, value.where)
         case _:
             return scope.opaque(node, f"braces for {to} are not understood", to)

@@ -349,11 +349,11 @@ class Builder:
         scope.push()
         scope.held = held_types(body, scope)
         taken: list[Variable] = []
-        span = scope.span(node)
+        where = scope.where(node)
         if this is not None:
-            held = scope.declare("this", this.type, "reference", span)
+            held = scope.declare("this", this.type, "reference", where)
             taken.append(held)
-            scope.this = Name(held, held.type, span)
+            scope.this = Name(held, held.type, where)
         if owner is not None and owner.captures is not None:
             taken += _captured(owner, callee, scope)
         for parameter in parameters:
@@ -363,7 +363,7 @@ class Builder:
                 if definition.kind == "kernel"
                 else retyped(parameter.type, scope.held.get(parameter.name)),
                 parameter.storage,
-                scope.span(parameter.node),
+                scope.where(parameter.node),
                 const=parameter.const,
             )
             if not isinstance(parameter.type, Library):
@@ -375,7 +375,7 @@ class Builder:
             # Nothing is returned.
             scope.result = VOID
         if before or scope.prologue:
-            made = type(made)((*scope.prologue, *before, *made.body), made.span)
+            made = type(made)((*scope.prologue, *before, *made.body), made.where)
         return Function(
             name=definition.name,
             parameters=tuple(taken),
@@ -426,7 +426,7 @@ class Builder:
         node: Node,
         scope: Scope,
     ) -> Expression:
-        span = scope.span(node)
+        where = scope.where(node)
         values: list[Expression] = []
         before: list[Expression] = []
         if offer.this is not None:
@@ -435,7 +435,7 @@ class Builder:
             if callee.captures is None:
                 return scope.opaque(node, f"{callee.name} is called without an object")
         for capture in callee.captures or ():
-            values.append(Name(capture.variable, capture.variable.type, span))
+            values.append(Name(capture.variable, capture.variable.type, where))
         for parameter, value in zip(offer.parameters, arguments, strict=True):
             if isinstance(parameter.type, Library):
                 continue
@@ -456,11 +456,11 @@ class Builder:
             return scope.opaque(
                 node, f"the result of {callee.name} is {result}, which is not understood"
             )
-        made_call: Expression = Call(built, tuple(values), result, span)
+        made_call: Expression = Call(built, tuple(values), result, where)
         if returns_reference(offer.definition.node) and isinstance(result, Pointer):
-            made_call = Element(made_call, Literal(0, INT, span), result.element, span)
+            made_call = Element(made_call, Literal(0, INT, where), result.element, where)
         for setting in reversed(before):
-            made_call = Comma(setting, made_call, made_call.type, span)
+            made_call = Comma(setting, made_call, made_call.type, where)
         return made_call
 
     def _place(
@@ -516,16 +516,16 @@ def _captured(owner: Class, callee: Callee | None, scope: Scope) -> list[Variabl
     if callee is not None and callee.captures is not None:
         for capture in callee.captures:
             held = capture.variable
-            made.append(scope.declare(capture.name, held.type, "reference", held.span))
+            made.append(scope.declare(capture.name, held.type, "reference", held.where))
         return made
     kind = owner.type
     for position, member in enumerate(kind.members):
         if scope.this is None:
             continue
-        span = scope.this.span
-        place: Expression = Component(scope.this, position, member.type, span)
+        where = scope.this.where
+        place: Expression = Component(scope.this, position, member.type, where)
         if owner.captures.get(member.name) and isinstance(member.type, Pointer):
-            place = Element(place, Literal(0, INT, span), member.type.element, span)
+            place = Element(place, Literal(0, INT, where), member.type.element, where)
         scope.frames[-1][member.name] = Bound(place)
     return made
 

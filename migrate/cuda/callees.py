@@ -61,7 +61,7 @@ def _arguments(children: list[Node], scope: Scope) -> list[Expression]:
     from migrate.cuda.expressions import expression
 
     return [
-        MakeVector(tuple(_arguments(children_of(child), scope)), BRACES, scope.span(child))
+        MakeVector(tuple(_arguments(children_of(child), scope)), BRACES, scope.where(child))
         if child.type == "initializer_list"
         else expression(child, scope)
         for child in children
@@ -76,7 +76,7 @@ def _named(core: Node, children: list[Node], node: Node, scope: Scope) -> Expres
     if isinstance(found, Closure):
         return _closure(found, _arguments(children, scope), node, scope)
     if found is not None:
-        made = names.meant(found, scope.span(core))
+        made = names.meant(found, scope.where(core))
         assert made is not None
         return _object(made, children, node, scope)
     if isinstance(scope.type_named(name), Routine):
@@ -125,7 +125,7 @@ def _templated(core: Node, children: list[Node], node: Node, scope: Scope) -> Ex
     given = [argument(child, scope) for child in listed]
     fact = traits.value_trait(plain, given)
     if fact is not None and not children:
-        return Literal(fact, BOOL if isinstance(fact, bool) else INT, scope.span(node))
+        return Literal(fact, BOOL if isinstance(fact, bool) else INT, scope.where(node))
     return calls.call(plain, given, _arguments(children, scope), node, scope)
 
 
@@ -148,9 +148,9 @@ def _as_reference(value: Expression, to: Type, node: Node, scope: Scope) -> Expr
         return value
     if isinstance(to, Unknown) or not is_place(value):
         return scope.opaque(node, f"this as a reference to {to} is not understood", to)
-    span = scope.span(node)
-    pointer = Cast(Address(value, Pointer(value.type), span), Pointer(to), span)
-    return Element(pointer, Literal(0, INT, span), to, span)
+    where = scope.where(node)
+    pointer = Cast(Address(value, Pointer(value.type), where), Pointer(to), where)
+    return Element(pointer, Literal(0, INT, where), to, where)
 
 
 def _qualified(core: Node, children: list[Node], node: Node, scope: Scope) -> Expression:
@@ -166,7 +166,7 @@ def _qualified(core: Node, children: list[Node], node: Node, scope: Scope) -> Ex
     if around is not None and around.type == "template_type":
         limit = _limit(around, last, scope)
         if limit is not None:
-            return Literal(limit[0], limit[1], scope.span(node))
+            return Literal(limit[0], limit[1], scope.where(node))
     owner = class_named(around, scope, extent) if around is not None else None
     if isinstance(owner, Class):
         return _of_class(owner, last, children, core, node, scope)
@@ -278,7 +278,7 @@ def functional_cast(kind: Type, children: list[Node], node: Node, scope: Scope) 
     if len(children) == 1 and not isinstance(kind, Vector):
         return cast_to(kind, expression(children[0], scope), node, scope)
     if not children:
-        made = objects.zero(kind, scope.span(node))
+        made = objects.zero(kind, scope.where(node))
         if made is not None:
             return made
     values = _arguments(children, scope)

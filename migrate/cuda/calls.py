@@ -116,7 +116,7 @@ def known(name: str) -> bool:
 
 def vector(kind: Vector, arguments: list[Expression], node: Node, scope: Scope) -> Expression:
     """`make_float4(a, b, c, d)`, `dim3(a, b)`."""
-    filler = Literal(1, kind.element, scope.span(node))
+    filler = Literal(1, kind.element, scope.where(node))
     short = kind.name == "dim3" and 1 <= len(arguments) <= 3
     if len(arguments) != kind.lanes and not short:
         return scope.opaque(node, f"{kind} takes {kind.lanes} components", kind)
@@ -124,7 +124,7 @@ def vector(kind: Vector, arguments: list[Expression], node: Node, scope: Scope) 
         return scope.opaque(node, f"the components of {kind} are not scalars", kind)
     parts = [convert(value, kind.element) for value in arguments]
     parts += [filler] * (kind.lanes - len(parts))
-    return MakeVector(tuple(parts), kind, scope.span(node))
+    return MakeVector(tuple(parts), kind, scope.where(node))
 
 
 def elementwise(
@@ -140,13 +140,13 @@ def elementwise(
     if operand is None:
         return scope.opaque(node, f"{entry.name} has no overload for these arguments")
     values = tuple(convert(value, operand) for value in arguments)
-    span = scope.span(node)
+    where = scope.where(node)
     if entry.operator is None:
         result = entry.result if entry.result is not None else operand
         return convert(values[0], result, written=True)
     if entry.result is not None and entry.result.is_bool:
-        return Intrinsic(entry, values, BOOL, span)
-    computed = Intrinsic(entry, values, operand, span)
+        return Intrinsic(entry, values, BOOL, where)
+    computed = Intrinsic(entry, values, operand, where)
     return convert(computed, entry.result, written=True) if entry.result else computed
 
 
@@ -173,8 +173,8 @@ def _pointee(pointer: Expression) -> Type | None:
 
 
 def _place(pointer: Expression, node: Node, scope: Scope, kind: Type) -> Element:
-    span = scope.span(node)
-    return Element(pointer, Literal(0, INT, span), kind, span)
+    where = scope.where(node)
+    return Element(pointer, Literal(0, INT, where), kind, where)
 
 
 def _load(pointer: Expression, node: Node, scope: Scope) -> Expression:
@@ -191,7 +191,7 @@ def _store(pointer: Expression, value: Expression, node: Node, scope: Scope) -> 
     if kind is None:
         return scope.opaque(node, "a store to what is no pointer")
     target = _place(pointer, node, scope, kind)
-    return Assign(target, None, convert(value, kind), kind, kind, scope.span(node))
+    return Assign(target, None, convert(value, kind), kind, kind, scope.where(node))
 
 
 def _atomic(name: str, arguments: list[Expression], node: Node, scope: Scope) -> Expression:
@@ -204,15 +204,15 @@ def _atomic(name: str, arguments: list[Expression], node: Node, scope: Scope) ->
     unclear = next((value for value in values if isinstance(value.type, Unknown)), None)
     if unclear is not None:
         return unclear
-    return Atomic(entry, pointer, values, kind, scope.span(node))
+    return Atomic(entry, pointer, values, kind, scope.where(node))
 
 
 def _shuffle(
     entry: ShuffleEntry, arguments: list[Expression], node: Node, scope: Scope
 ) -> Expression:
-    span = scope.span(node)
+    where = scope.where(node)
     rest = list(arguments)
-    participants: Expression = Literal(0xFFFFFFFF, UNSIGNED, span)
+    participants: Expression = Literal(0xFFFFFFFF, UNSIGNED, where)
     if entry.masked and rest:
         participants = convert(rest.pop(0), UNSIGNED)
     exchange = entry.kind in ("index", "up", "down", "xor")
@@ -226,22 +226,22 @@ def _shuffle(
         def part(given: Sequence[Expression]) -> Expression:
             return _shuffle(entry, [first, *given], node, scope)
 
-        return by_component(entry.name, rest, part, value.type, span)
+        return by_component(entry.name, rest, part, value.type, where)
     if not isinstance(value.type, Scalar):
         return scope.opaque(node, f"{entry.name} of {value.type} is not understood")
     if entry.kind == "match":
-        return Shuffle(entry, participants, value, None, None, UNSIGNED, span)
+        return Shuffle(entry, participants, value, None, None, UNSIGNED, where)
     if entry.kind in WARP_REDUCTIONS:
         if not value.type.is_integer:
             return scope.opaque(node, f"{entry.name} of {value.type} is not understood")
         kind = UNSIGNED if value.type.is_unsigned or entry.kind.startswith("bitwise") else INT
-        return Shuffle(entry, participants, convert(value, kind), None, None, kind, span)
+        return Shuffle(entry, participants, convert(value, kind), None, None, kind, where)
     if entry.kind in ("any", "all", "ballot"):
         kind = UNSIGNED if entry.kind == "ballot" else INT
-        return Shuffle(entry, participants, convert(value, BOOL), None, None, kind, span)
+        return Shuffle(entry, participants, convert(value, BOOL), None, None, kind, where)
     lane = convert(rest[1], INT) if exchange else None
     width = convert(rest[2], INT) if len(rest) > 2 else None
-    return Shuffle(entry, participants, value, lane, width, value.type, span)
+    return Shuffle(entry, participants, value, lane, width, value.type, where)
 
 
 def bits_as(value: Expression, to: Type, node: Node, scope: Scope) -> Expression:
@@ -251,15 +251,15 @@ def bits_as(value: Expression, to: Type, node: Node, scope: Scope) -> Expression
     if isinstance(to, Unknown) or value.type.size != to.size:
         return scope.opaque(node, f"the bits of {value.type} as {to} are not understood", to)
     place, setting = objects.stored(value, scope)
-    span = scope.span(node)
-    pointer = Cast(Address(place, Pointer(value.type), span), Pointer(to), span)
-    seen: Expression = Element(pointer, Literal(0, INT, span), to, span)
-    return seen if setting is None else Comma(setting, seen, to, span)
+    where = scope.where(node)
+    pointer = Cast(Address(place, Pointer(value.type), where), Pointer(to), where)
+    seen: Expression = Element(pointer, Literal(0, INT, where), to, where)
+    return seen if setting is None else Comma(setting, seen, to, where)
 
 
 def _nothing(_arguments: list[Expression], node: Node, scope: Scope) -> Expression:
     """Calls that compute nothing: assertions and printing."""
-    return Literal(0, INT, scope.span(node))
+    return Literal(0, INT, scope.where(node))
 
 
 def _multiply24(arguments: list[Expression], node: Node, scope: Scope) -> Expression:
@@ -269,7 +269,7 @@ def _multiply24(arguments: list[Expression], node: Node, scope: Scope) -> Expres
     if len(arguments) != 2:
         return scope.opaque(node, "__mul24 takes 2 arguments", INT)
     left, right = (convert(value, INT) for value in arguments)
-    return Binary("multiply", left, right, INT, scope.span(node))
+    return Binary("multiply", left, right, INT, scope.where(node))
 
 
 # CUDA Math API, "Type Casting Intrinsics": the bits of one type as another.

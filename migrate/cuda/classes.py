@@ -393,8 +393,8 @@ def _constants(frame: Mapping[str, Meaning], scope: Scope) -> dict[str, Meaning]
         match meaning:
             case Literal():
                 found[name] = meaning
-            case Variable(id=number, type=Scalar() as kind, span=span) if number in scope.known:
-                found[name] = Literal(scope.known[number], kind, span)
+            case Variable(id=number, type=Scalar() as kind, where=where) if number in scope.known:
+                found[name] = Literal(scope.known[number], kind, where)
             case _:
                 continue
     return found

@@ -48,10 +48,10 @@ def closure(node: Node, scope: Scope) -> Closure:
             continue
         variable = found
         if not by_reference:
-            variable = Variable(scope.next_id, name, found.type, "local", scope.span(node))
+            variable = Variable(scope.next_id, name, found.type, "local", scope.where(node))
             scope.next_id += 1
-            initial = Name(found, found.type, scope.span(node))
-            scope.pending.append(Declare(variable, initial, scope.span(node)))
+            initial = Name(found, found.type, scope.where(node))
+            scope.pending.append(Declare(variable, initial, scope.where(node)))
         captures.append(Capture(name, by_reference, variable))
     return Closure(_kind(node, tuple(captures), scope), tuple(captures))
 
@@ -69,7 +69,7 @@ def _kind(node: Node, captures: tuple[Capture, ...], scope: Scope) -> Struct:
     layout = Layout(tuple(members), max(-(-at // align) * align, 1), align)
     layout.parts = sum(_parts(member.type) for member in members)
     layout.depth = 1 + max((_depth(member.type) for member in members), default=0)
-    span = scope.span(node)
+    span = scope.where(node).span
     title = f"lambda of line {span.start_line}"
     made = Class(
         Struct(title, scope.classes.unique(f"lambda:{node.start_byte}"), layout),
@@ -95,9 +95,9 @@ def _depth(kind: Type) -> int:
 
 def value(found: Closure, node: Node, scope: Scope) -> Expression:
     """The closure as an object, to be passed on."""
-    span = scope.span(node)
+    where = scope.where(node)
     parts: list[Expression] = []
     for capture in found.captures:
-        held = Name(capture.variable, capture.variable.type, span)
-        parts.append(Address(held, Pointer(held.type), span) if capture.by_reference else held)
-    return MakeVector(tuple(parts), found.kind, span)
+        held = Name(capture.variable, capture.variable.type, where)
+        parts.append(Address(held, Pointer(held.type), where) if capture.by_reference else held)
+    return MakeVector(tuple(parts), found.kind, where)

@@ -31,23 +31,23 @@ def binary(
     name = _ARITHMETIC.get(operator)
     if not isinstance(kind, Vector) or right.type != kind or not packed(kind) or name is None:
         return scope.opaque(node, f"{left.type} {operator} {right.type} is not understood")
-    span = scope.span(node)
+    where = scope.where(node)
     first, left = _once(left, scope)
     second, right = _once(right, scope)
     parts = tuple(
         Binary(
             name,
-            part(left, index, kind.element, span),
-            part(right, index, kind.element, span),
+            part(left, index, kind.element, where),
+            part(right, index, kind.element, where),
             kind.element,
-            span,
+            where,
         )
         for index in range(kind.lanes)
     )
-    made: Expression = MakeVector(parts, kind, span)
+    made: Expression = MakeVector(parts, kind, where)
     for setting in (second, first):
         if setting is not None:
-            made = Comma(setting, made, kind, span)
+            made = Comma(setting, made, kind, where)
     return made
 
 
@@ -58,19 +58,19 @@ def unary(operator: str, operand: Expression, node: Node, scope: Scope) -> Expre
         return scope.opaque(node, f"unary {operator} of {operand.type} is not understood")
     if operator == "+":
         return operand
-    span = scope.span(node)
+    where = scope.where(node)
     setting, operand = _once(operand, scope)
     parts = tuple(
-        Unary("negate", part(operand, index, kind.element, span), kind.element, span)
+        Unary("negate", part(operand, index, kind.element, where), kind.element, where)
         for index in range(kind.lanes)
     )
-    made: Expression = MakeVector(parts, kind, span)
-    return made if setting is None else Comma(setting, made, kind, span)
+    made: Expression = MakeVector(parts, kind, where)
+    return made if setting is None else Comma(setting, made, kind, where)
 
 
 def _once(value: Expression, scope: Scope) -> tuple[Expression | None, Expression]:
     """The value in a form that may be named several times, and what must come before."""
     if pure(value) and (is_place(value) or isinstance(value, MakeVector | Component)):
         return None, value
-    place = scope.temporary(value.type, value.span)
-    return Assign(place, None, value, value.type, value.type, value.span), place
+    place = scope.temporary(value.type, value.where)
+    return Assign(place, None, value, value.type, value.type, value.where), place

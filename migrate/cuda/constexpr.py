@@ -161,7 +161,7 @@ class _Run:
             if not isinstance(node.compute, Scalar):
                 raise _NotConstantError
             left = node.target
-            combined = Binary(node.operator, left, node.value, node.compute, node.span)
+            combined = Binary(node.operator, left, node.value, node.compute, node.where)
             value = fold(combined, self.values, self.depth)
         value = converted(value, kind) if value is not None else None
         if value is None:

@@ -52,37 +52,37 @@ def convert(expression: Expression, to: Type, *, written: bool = False) -> Expre
         return expression
     match kind, to:
         case Scalar(), Scalar() if FLOAT_REGISTER in (kind, to) and _bits(kind, to, expression):
-            return OpaqueExpression("", "the bits of a register", to, expression.span)
+            return OpaqueExpression("", "the bits of a register", to, expression.where)
         case Scalar(), Scalar():
             if isinstance(expression, Literal) and not written:
                 exact = _literal(expression, to)
                 if exact is not None:
                     return exact
-            return Cast(expression, to, expression.span, written)
+            return Cast(expression, to, expression.where, written)
         case Pointer(), Pointer():
             if kind.element == to.element:
                 return expression
-            return Cast(expression, to, expression.span, written)
+            return Cast(expression, to, expression.where, written)
         case (Pointer(), Scalar(is_integer=True)) if kind == ADDRESS and to.size >= 4:
             # An address in shared memory stays what it points to, whatever holds it.
             return expression
         case (Scalar(is_integer=True), Vector()) if _is_zero(expression) and to.size == 4:
             # A register of packed numbers is cleared.
-            zero = Literal(0, to.element, expression.span)
-            return MakeVector((zero,) * to.lanes, to, expression.span)
+            zero = Literal(0, to.element, expression.where)
+            return MakeVector((zero,) * to.lanes, to, expression.where)
         case (Scalar(is_integer=True), Vector()) if packed(expression, to) is not expression:
             return packed(expression, to)
         case (Pointer(), Scalar(is_bool=True)):
-            return Cast(expression, to, expression.span, written)
+            return Cast(expression, to, expression.where, written)
         case (Scalar(is_integer=True), Pointer()) if written or isinstance(expression, Literal):
-            return Cast(expression, to, expression.span, written)
+            return Cast(expression, to, expression.where, written)
         case (Pointer(), Scalar(is_integer=True)) if written:
-            return Cast(expression, to, expression.span, written)
+            return Cast(expression, to, expression.where, written)
         case Vector(), Vector() if kind.element == to.element and kind.lanes == to.lanes:
-            return Cast(expression, to, expression.span, written)
+            return Cast(expression, to, expression.where, written)
         case _:
             return OpaqueExpression(
-                "", f"a conversion from {kind} to {to} is not understood", to, expression.span
+                "", f"a conversion from {kind} to {to} is not understood", to, expression.where
             )
 
 
@@ -96,8 +96,8 @@ def packed(place: Expression, kind: Type) -> Expression:
     have = place.type
     if not (isinstance(have, Scalar) and have.is_integer and have.size == 4):
         return place
-    base = Cast(decay(place.base), Pointer(kind), place.span, written=False)
-    return Element(base, place.index, kind, place.span)
+    base = Cast(decay(place.base), Pointer(kind), place.where, written=False)
+    return Element(base, place.index, kind, place.where)
 
 
 def _bits(kind: Scalar, to: Scalar, expression: Expression) -> bool:
@@ -112,21 +112,21 @@ def _is_zero(expression: Expression) -> bool:
 def _literal(literal: Literal, to: Scalar) -> Literal | None:
     value = literal.value
     if to.is_bool:
-        return Literal(bool(value), to, literal.span)
+        return Literal(bool(value), to, literal.where)
     if to.is_integer and not isinstance(value, float):
         bits = to.dtype.bits - (0 if to.is_unsigned else 1)
         low = 0 if to.is_unsigned else -(1 << bits)
-        return Literal(int(value), to, literal.span) if low <= value < 1 << bits else None
+        return Literal(int(value), to, literal.where) if low <= value < 1 << bits else None
     # Every float type of C++ here holds integers up to 2^8 exactly.
     if to.is_float and not isinstance(value, float) and abs(value) <= 256:
-        return Literal(float(value), to, literal.span)
+        return Literal(float(value), to, literal.where)
     return None
 
 
 def decay(expression: Expression) -> Expression:
     """An array as a pointer to its first element."""
     if isinstance(expression.type, Array):
-        return Cast(expression, Pointer(expression.type.element), expression.span, written=False)
+        return Cast(expression, Pointer(expression.type.element), expression.where, written=False)
     return expression
 
 
@@ -199,7 +199,7 @@ def address(place: Expression) -> Expression | None:
     """`&place`; of `p[i]` it is `p + i`, of a variable its address; `None` for a value."""
     if not is_place(place):
         return None
-    return Address(place, Pointer(place.type), place.span)
+    return Address(place, Pointer(place.type), place.where)
 
 
 @lru_cache(maxsize=4096)

@@ -79,7 +79,7 @@ def _enumerators(node: Node, scope: Scope) -> None:
         value = child.child_by_field_name("value")
         found = extent(value, scope) if value is not None else following
         if name is not None and found is not None:
-            scope.frames[-1][scope.text(name)] = Literal(found, INT, scope.span(child))
+            scope.frames[-1][scope.text(name)] = Literal(found, INT, scope.where(child))
         following = (found or 0) + 1
 
 
@@ -104,7 +104,7 @@ def _declare(
     if what.name in scope.held:
         what = replace(what, type=retyped(what.type, scope.held[what.name]))
     const = const and not isinstance(what.type, Pointer)
-    span = scope.span(declarator)
+    where = scope.where(declarator)
     value_node = declarator.child_by_field_name("value")
     if value_node is None and declarator.parent is not None:
         value_node = _condition_value(declarator)
@@ -115,7 +115,7 @@ def _declare(
     if isinstance(what.type, Library):
         return registry.declare(what.name, what.type, value_node, node, scope)
     if registry.is_storage(what.type):
-        scope.declare(what.name, what.type, storage, span)
+        scope.declare(what.name, what.type, storage, where)
         return []
     if value_node is not None and value_node.type == "lambda_expression" and auto:
         scope.frames[-1][what.name] = closures.closure(value_node, scope)
@@ -141,7 +141,7 @@ def _declare(
         kind = Array(kind.element, len(initial) // max(parts_in(kind.element), 1))
     if what.reference:
         return _reference(what, kind, initial, const, node, scope)
-    variable = scope.declare(what.name, kind, storage, span, const=const)
+    variable = scope.declare(what.name, kind, storage, where, const=const)
     if isinstance(kind, Unknown):
         reason = f"the type {kind} is not understood"
         if isinstance(initial, OpaqueExpression):
@@ -154,10 +154,10 @@ def _declare(
         value = fold(initial, scope.known)
         if value is not None:
             scope.known[variable.id] = value
-    out: list[Statement] = [Declare(variable, initial, scope.span(node))]
+    out: list[Statement] = [Declare(variable, initial, scope.where(node))]
     if initial is None and isinstance(kind, Array) and storage == "local":
-        name = Name(variable, kind, span)
-        whole = scope.span(node)
+        name = Name(variable, kind, where)
+        whole = scope.where(node)
         out += [Evaluate(e, whole) for e in objects.default_initialised(name, node, scope)]
     return out
 
@@ -178,21 +178,21 @@ def _reference(
     scope: Scope,
 ) -> list[Statement]:
     """`T& name = place;`: the place gets another name, evaluated once."""
-    span = scope.span(node)
+    where = scope.where(node)
     place = initial if initial is not None and not isinstance(initial, tuple) else None
     if place is not None and isinstance(place.type, Unknown):
-        scope.declare(what.name, place.type, "local", span, const=const)
+        scope.declare(what.name, place.type, "local", where, const=const)
         return [scope.opaque_statement(node, f"what {what.name} refers to is not understood")]
     if place is not None and is_place(place):
-        variable = scope.declare(what.name, place.type, "reference", span)
-        return [Declare(variable, place, span)]
+        variable = scope.declare(what.name, place.type, "reference", where)
+        return [Declare(variable, place, where)]
     if place is None or isinstance(kind, Unknown):
-        scope.declare(what.name, kind, "local", span, const=const)
+        scope.declare(what.name, kind, "local", where, const=const)
         return [scope.opaque_statement(node, "this reference names no place")]
     # A reference to a value keeps it alive: it is a variable.
     value = objects.fitted(place, kind, node, scope)
-    variable = scope.declare(what.name, kind, "local", span, const=const)
-    return [Declare(variable, value, span)]
+    variable = scope.declare(what.name, kind, "local", where, const=const)
+    return [Declare(variable, value, where)]
 
 
 def _struct(
@@ -205,22 +205,22 @@ def _struct(
 ) -> list[Statement] | None:
     """An object of a struct type; `None` for one that is copied from a value."""
     kind = what.type
-    span = scope.span(node)
+    where = scope.where(node)
     assert isinstance(kind, Struct)
     if not understood(kind):
         held = next((m for m in kind.members if not understood(m.type)), None)
         if held is not None and not isinstance(held.type, Pointer):
             reason = f"the type {held.type} of {kind}::{held.name} is not understood"
-            scope.declare(what.name, kind, storage, span, const=const)
+            scope.declare(what.name, kind, storage, where, const=const)
             return [scope.opaque_statement(node, reason)]
     owner = scope.classes.of(kind)
     arguments: list[Expression] | None = None
     if value is None:
-        variable = scope.declare(what.name, kind, storage, span, const=const)
-        place = Name(variable, kind, span)
-        out: list[Statement] = [Declare(variable, None, span)]
+        variable = scope.declare(what.name, kind, storage, where, const=const)
+        place = Name(variable, kind, where)
+        out: list[Statement] = [Declare(variable, None, where)]
         if storage == "local":
-            out += [Evaluate(e, span) for e in objects.default_initialised(place, node, scope)]
+            out += [Evaluate(e, where) for e in objects.default_initialised(place, node, scope)]
         return out
     if value.type == "argument_list":
         arguments = [expression(child, scope) for child in children_of(value)]
@@ -236,15 +236,15 @@ def _struct(
         return None
     if owner is None or not objects.constructors(owner, scope):
         initial = objects.construct(kind, arguments, node, scope)
-        variable = scope.declare(what.name, kind, storage, span, const=const)
-        return [Declare(variable, initial, span)]
+        variable = scope.declare(what.name, kind, storage, where, const=const)
+        return [Declare(variable, initial, where)]
     if len(arguments) == 1 and arguments[0].type == kind:
-        variable = scope.declare(what.name, kind, storage, span, const=const)
-        return [Declare(variable, arguments[0], span)]
-    variable = scope.declare(what.name, kind, storage, span, const=const)
-    place = Name(variable, kind, span)
+        variable = scope.declare(what.name, kind, storage, where, const=const)
+        return [Declare(variable, arguments[0], where)]
+    variable = scope.declare(what.name, kind, storage, where, const=const)
+    place = Name(variable, kind, where)
     made = objects.construct_at(place, arguments, node, scope)
-    return [Declare(variable, None, span), Evaluate(made, span)]
+    return [Declare(variable, None, where), Evaluate(made, where)]
 
 
 def _condition_value(declarator: Node) -> Node | None:
@@ -293,7 +293,7 @@ def array_values(node: Node, kind: Array, scope: Scope) -> tuple[Expression, ...
                 # Without inner braces the values fill the array's scalars in order.
                 return array_values(node, _flattened(kind), scope)
             inner = list(array_values(child, element, scope))
-            filler = objects.zero(_leaf(element), scope.span(child))
+            filler = objects.zero(_leaf(element), scope.where(child))
             if filler is not None:
                 inner += [filler] * (parts_in(element) - len(inner))
             out += inner
@@ -330,7 +330,7 @@ def _constructed(what: Declared, const: bool, node: Node, scope: Scope) -> list[
     for parameter in children_of(what.constructor):
         inner = parameter.child_by_field_name("type")
         found = scope.lookup(scope.text(inner)) if inner is not None else None
-        value = names.meant(found, scope.span(inner)) if inner is not None and found else None
+        value = names.meant(found, scope.where(inner)) if inner is not None and found else None
         if value is None and inner is not None and parameter.child_count == 1:
             mark = len(scope.issues)
             value = names.identifier(scope.text(inner), inner, scope)
@@ -344,15 +344,15 @@ def _constructed(what: Declared, const: bool, node: Node, scope: Scope) -> list[
     if isinstance(kind, Struct) and arguments:
         owner = scope.classes.of(kind)
         if owner is not None and objects.constructors(owner, scope):
-            variable = scope.declare(what.name, kind, "local", scope.span(node), const=const)
-            place = Name(variable, kind, scope.span(node))
+            variable = scope.declare(what.name, kind, "local", scope.where(node), const=const)
+            place = Name(variable, kind, scope.where(node))
             if len(arguments) > 1 or arguments[0].type != kind:
                 made = objects.construct_at(place, arguments, node, scope)
-                span = scope.span(node)
-                return [Declare(variable, None, span), Evaluate(made, span)]
-            return [Declare(variable, arguments[0], scope.span(node))]
-    variable = scope.declare(what.name, kind, "local", scope.span(node), const=const)
-    return [Declare(variable, value, scope.span(node))]
+                where = scope.where(node)
+                return [Declare(variable, None, where), Evaluate(made, where)]
+            return [Declare(variable, arguments[0], scope.where(node))]
+    variable = scope.declare(what.name, kind, "local", scope.where(node), const=const)
+    return [Declare(variable, value, scope.where(node))]
 
 
 def _built(kind: Type, arguments: list[Expression], node: Node, scope: Scope) -> Expression | None:

@@ -125,7 +125,7 @@ def _template(node: Node, scope: Scope, extent: Extent, depth: int) -> Type:
             value = bindings[parameter.name]
             if isinstance(value, bool | int | float):
                 inner.frames[0][parameter.name] = Literal(
-                    value, literal_type(value), scope.span(node)
+                    value, literal_type(value), scope.where(node)
                 )
         return type_of(alias.type, inner, extent, depth + 1)
     found = traits.type_trait(plain, arguments)

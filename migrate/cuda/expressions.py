@@ -124,7 +124,7 @@ def _number(node: Node, scope: Scope) -> Expression:
     found = number(scope.text(node))
     if found is None:
         return scope.opaque(node, "this number is not understood")
-    return Literal(found[0], found[1], scope.span(node))
+    return Literal(found[0], found[1], scope.where(node))
 
 
 def _character(node: Node, scope: Scope) -> Expression:
@@ -133,19 +133,19 @@ def _character(node: Node, scope: Scope) -> Expression:
     value = escapes.get(text, ord(text) if len(text) == 1 else None)
     if value is None:
         return scope.opaque(node, "this character literal is not understood")
-    return Literal(value, CHAR, scope.span(node))
+    return Literal(value, CHAR, scope.where(node))
 
 
 def _true(node: Node, scope: Scope) -> Expression:
-    return Literal(True, BOOL, scope.span(node))
+    return Literal(True, BOOL, scope.where(node))
 
 
 def _false(node: Node, scope: Scope) -> Expression:
-    return Literal(False, BOOL, scope.span(node))
+    return Literal(False, BOOL, scope.where(node))
 
 
 def _null(node: Node, scope: Scope) -> Expression:
-    return Cast(Literal(0, INT, scope.span(node)), Pointer(VOID), scope.span(node), written=False)
+    return Cast(Literal(0, INT, scope.where(node)), Pointer(VOID), scope.where(node), written=False)
 
 
 def _identifier(node: Node, scope: Scope) -> Expression:
@@ -165,7 +165,7 @@ def _member(node: Node, scope: Scope) -> Expression:
         if len(name) != 1 or axis < 0:
             return scope.opaque(node, f"{base_text} has no component {name}")
         which = typed("OneOf['threadIdx', 'blockIdx', 'blockDim', 'gridDim']", base_text)
-        return Builtin(which, axis, UNSIGNED, scope.span(node))
+        return Builtin(which, axis, UNSIGNED, scope.where(node))
     base = object_of(node, scope)
     of_fragment = registry.member(base, name, node, scope)
     if of_fragment is not None:
@@ -238,7 +238,7 @@ def _unary(node: Node, scope: Scope) -> Expression:
 
 def _applied(operator: str, operand: Expression, node: Node, scope: Scope) -> Expression:
     """A unary operator."""
-    span = scope.span(node)
+    where = scope.where(node)
     if isinstance(operand.type, Unknown):
         return operand
     if isinstance(operand.type, Struct | Vector):
@@ -249,7 +249,7 @@ def _applied(operator: str, operand: Expression, node: Node, scope: Scope) -> Ex
             return componentwise.unary(operator, operand, node, scope)
         operand = objects.as_scalar(operand, None, node, scope)
     if operator == "!":
-        return Unary("logical_not", condition(operand), BOOL, span)
+        return Unary("logical_not", condition(operand), BOOL, where)
     if not isinstance(operand.type, Scalar):
         return scope.opaque(node, f"unary {operator} of {operand.type} is not understood")
     kind = promote(operand.type)
@@ -257,12 +257,12 @@ def _applied(operator: str, operand: Expression, node: Node, scope: Scope) -> Ex
     match operator:
         case "-":
             if isinstance(value, Literal) and not (kind.is_unsigned or kind.is_bool):
-                return Literal(-value.value, kind, span)
-            return Unary("negate", value, kind, span)
+                return Literal(-value.value, kind, where)
+            return Unary("negate", value, kind, where)
         case "+":
             return value
         case "~" if kind.is_integer:
-            return Unary("bitwise_not", value, kind, span)
+            return Unary("bitwise_not", value, kind, where)
         case _:
             return scope.opaque(node, f"the operator {operator} is not understood", kind)
 
@@ -304,7 +304,7 @@ def _assignment(node: Node, scope: Scope) -> Expression:
         value = braced(value_node, target.type, scope)
     else:
         value = _field(node, "right", scope)
-    span = scope.span(node)
+    where = scope.where(node)
     if isinstance(target.type, Unknown):
         return scope.unclear(node, target)
     defined = objects.overloaded(operator, (target, value), node, scope)
@@ -315,10 +315,10 @@ def _assignment(node: Node, scope: Scope) -> Expression:
     if operator == "=":
         target = packed(target, value.type)
         value = objects.fitted(value, target.type, node, scope)
-        return Assign(target, None, value, target.type, target.type, span)
+        return Assign(target, None, value, target.type, target.type, where)
     word = operator[:-1]
     if isinstance(target.type, Pointer) and word in "+-":
-        return Assign(target, ARITHMETIC[word], value, target.type, target.type, span)
+        return Assign(target, ARITHMETIC[word], value, target.type, target.type, where)
     if isinstance(value.type, Unknown):
         return scope.unclear(node, value)
     if isinstance(target.type, Scalar):
@@ -328,10 +328,10 @@ def _assignment(node: Node, scope: Scope) -> Expression:
         if not pure(target):
             return scope.opaque(node, "an operator on a place with side effects", target.type)
         value = objects.fitted(combined, target.type, node, scope)
-        return Assign(target, None, value, target.type, target.type, span)
+        return Assign(target, None, value, target.type, target.type, where)
     if not isinstance(combined, Binary) or not isinstance(combined.type, Scalar):
         return combined
-    return Assign(target, combined.operator, combined.right, combined.type, target.type, span)
+    return Assign(target, combined.operator, combined.right, combined.type, target.type, where)
 
 
 def _update(node: Node, scope: Scope) -> Expression:
@@ -354,7 +354,7 @@ def _update(node: Node, scope: Scope) -> Expression:
         and operator_node.start_byte < argument.start_byte
     )
     delta = 1 if _operator(node, scope) == "++" else -1
-    return Step(target, delta, prefix, target.type, scope.span(node))
+    return Step(target, delta, prefix, target.type, scope.where(node))
 
 
 def _conditional(node: Node, scope: Scope) -> Expression:
@@ -363,7 +363,7 @@ def _conditional(node: Node, scope: Scope) -> Expression:
         return scope.opaque(node, "? : without a middle is not understood")
     then = decay(_field(node, "consequence", scope))
     otherwise = decay(_field(node, "alternative", scope))
-    span = scope.span(node)
+    where = scope.where(node)
     if isinstance(test.type, Unknown):
         return test
     known = fold(test, scope.known)
@@ -378,14 +378,14 @@ def _conditional(node: Node, scope: Scope) -> Expression:
         if isinstance(branch.type, Unknown):
             return branch
     if then.type == otherwise.type:
-        return Conditional(test, then, otherwise, then.type, span)
+        return Conditional(test, then, otherwise, then.type, where)
     balanced = balance(then, otherwise)
     if balanced is not None:
-        return Conditional(test, balanced[0], balanced[1], balanced[2], span)
+        return Conditional(test, balanced[0], balanced[1], balanced[2], where)
     if isinstance(then.type, Pointer):
-        return Conditional(test, then, convert(otherwise, then.type), then.type, span)
+        return Conditional(test, then, convert(otherwise, then.type), then.type, where)
     if isinstance(otherwise.type, Pointer):
-        return Conditional(test, convert(then, otherwise.type), otherwise, otherwise.type, span)
+        return Conditional(test, convert(then, otherwise.type), otherwise, otherwise.type, where)
     return scope.opaque(node, f"? : between {then.type} and {otherwise.type} is not understood")
 
 
@@ -402,7 +402,7 @@ def truth(value: Expression, node: Node, scope: Scope) -> Expression:
 def _comma(node: Node, scope: Scope) -> Expression:
     first = _field(node, "left", scope)
     second = _field(node, "right", scope)
-    return Comma(first, second, second.type, scope.span(node))
+    return Comma(first, second, second.type, scope.where(node))
 
 
 def _cast(node: Node, scope: Scope) -> Expression:
@@ -414,8 +414,8 @@ def _cast(node: Node, scope: Scope) -> Expression:
         operator = value.child_by_field_name("operator")
         operand = value.child_by_field_name("argument")
         if found is not None and operator is not None and operand is not None:
-            span = scope.span(named)
-            left = names.meant(found, span)
+            where = scope.where(named)
+            left = names.meant(found, where)
             if left is not None:
                 right = expression(operand, scope)
                 return binary(scope.text(operator), left, right, node, scope)
@@ -439,14 +439,14 @@ def _sizeof(node: Node, scope: Scope) -> Expression:
         return scope.opaque(node, "sizeof without an operand")
     if isinstance(kind, Unknown):
         return scope.opaque(node, f"the size of {kind} is not known", UNSIGNED_LONG)
-    return Literal(kind.size, UNSIGNED_LONG, scope.span(node))
+    return Literal(kind.size, UNSIGNED_LONG, scope.where(node))
 
 
 def _alignof(node: Node, scope: Scope) -> Expression:
     kind = resolve(node.child_by_field_name("type"), scope)
     if isinstance(kind, Unknown):
         return scope.opaque(node, f"the alignment of {kind} is not known", UNSIGNED_LONG)
-    return Literal(kind.align, UNSIGNED_LONG, scope.span(node))
+    return Literal(kind.align, UNSIGNED_LONG, scope.where(node))
 
 
 def _compound_literal(node: Node, scope: Scope) -> Expression:

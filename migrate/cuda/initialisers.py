@@ -46,8 +46,8 @@ def initialisers(node: Node, owner: Class | None, scope: Scope) -> list[Statemen
         rest = objects.member_defaults(scope.this, kind, node, scope, frozenset(given))
         made = rest + made
     waiting, scope.pending = scope.pending, []
-    span = scope.span(node)
-    return [*waiting, *(Evaluate(value, span) for value in made)]
+    where = scope.where(node)
+    return [*waiting, *(Evaluate(value, where) for value in made)]
 
 
 def _initializer(
@@ -57,7 +57,7 @@ def _initializer(
     parts = children_of(node)
     if len(parts) != 2:
         return scope.opaque(node, "this initialiser is not understood")
-    span = scope.span(node)
+    where = scope.where(node)
     name = scope.text(parts[0])
     values = parts[-1]
     position = kind.index(name)
@@ -65,7 +65,7 @@ def _initializer(
         return _base(parts[0], values, given, owner, kind, node, scope)
     given.add(name)
     held = kind.members[position]
-    target = Component(scope.this, position, held.type, span)
+    target = Component(scope.this, position, held.type, where)
     if isinstance(held.type, Unknown):
         return scope.opaque(node, f"the type {held.type} of {name} is not understood")
     if isinstance(held.type, Pointer) and scope.classes.is_reference(kind, name):
@@ -74,7 +74,7 @@ def _initializer(
         found = address(place) if place is not None else None
         if found is None:
             return scope.opaque(node, f"what {name} refers to is not understood")
-        return Assign(target, None, found, held.type, held.type, span)
+        return Assign(target, None, found, held.type, held.type, where)
     if isinstance(held.type, Struct) and values.type == "argument_list":
         arguments = [expression(child, scope) for child in children_of(values)]
         value = objects.construct(held.type, arguments, node, scope)
@@ -85,11 +85,11 @@ def _initializer(
         elif values.type == "initializer_list":
             value = objects.initialised(values, held.type, scope, scope)
         else:
-            made = objects.zero(held.type, span)
+            made = objects.zero(held.type, where)
             value = made or scope.opaque(node, f"an empty {held.type} is not understood")
     if isinstance(value.type, Unknown):
         return value
-    return Assign(target, None, value, held.type, held.type, span)
+    return Assign(target, None, value, held.type, held.type, where)
 
 
 def _base(
@@ -113,7 +113,7 @@ def _base(
         return scope.opaque(node, f"{kind} has no member {name}")
     if not objects.constructors(base, scope):
         if not arguments:
-            return Literal(0, INT, scope.span(node))
+            return Literal(0, INT, scope.where(node))
         return scope.opaque(node, f"the construction of {base.type} is not understood")
     given |= {member.name for member in base.type.members}
     return scope.resolver.invoke(

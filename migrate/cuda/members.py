@@ -133,9 +133,9 @@ class Scan:
         if any(child.type == "virtual" for child in node.children):
             return "virtual functions are not understood"
         if name:
-            span = self.scope.span(node)
+            where = self.scope.where(node)
             self.owner.methods.setdefault(name, []).append(
-                Definition(name, "device", node, template, span)
+                Definition(name, "device", node, template, where.span)
             )
         return None
 

@@ -14,6 +14,7 @@ from migrate.cuda.definitions import children_of, template_of
 from migrate.cuda.folding import fold
 from migrate.cuda.intrinsics import CONSTANTS
 from migrate.cuda.library import registry
+from migrate.cuda.origins import Where
 from migrate.cuda.parse import FileVariable
 from migrate.cuda.scope import MAX_DEPTH, Binding, Bound, Closure, Meaning, Scope
 from migrate.cuda.types import (
@@ -30,16 +31,15 @@ from migrate.cuda.types import (
     scalar_of,
     scalars_in,
 )
-from migrate.source import Span
 
 
-def meant(found: Meaning, span: Span) -> Expression | None:
+def meant(found: Meaning, where: Where) -> Expression | None:
     """The expression for what a name of the function means; `None` for a closure."""
     match found:
         case Variable():
-            return Name(found, found.type, span)
+            return Name(found, found.type, where)
         case Literal():
-            return Literal(found.value, found.type, span)
+            return Literal(found.value, found.type, where)
         case Bound(expression=expression):
             return expression
         case Closure():
@@ -49,13 +49,13 @@ def meant(found: Meaning, span: Span) -> Expression | None:
 def identifier(text: str, node: Node, scope: Scope) -> Expression:
     """A plain name used as a value."""
     found = scope.lookup(text)
-    span = scope.span(node)
+    where = scope.where(node)
     if isinstance(found, Closure):
         from migrate.cuda import closures
 
         return closures.value(found, node, scope)
     if found is not None:
-        made = meant(found, span)
+        made = meant(found, where)
         assert made is not None
         if isinstance(made.type, Unknown):
             reason = f"{text} is of type {made.type}, which is not understood"
@@ -66,24 +66,24 @@ def identifier(text: str, node: Node, scope: Scope) -> Expression:
     if inside is not None:
         return inside
     if plain == "warpSize":
-        return Literal(32, INT, span)
+        return Literal(32, INT, where)
     if plain in ("NULL", "nullptr"):
-        return null(span)
+        return null(where)
     made = constant_named(plain, node, scope)
     if made is not None:
         return made
     if plain in scope.program.functions:
-        return routine(plain, span)
+        return routine(plain, where)
     return scope.opaque(node, f"{plain} is not defined in this file")
 
 
-def null(span: Span) -> Expression:
-    return Cast(Literal(0, INT, span), Pointer(VOID), span, written=False)
+def null(where: Where) -> Expression:
+    return Cast(Literal(0, INT, where), Pointer(VOID), where, written=False)
 
 
-def routine(name: str, span: Span) -> Expression:
+def routine(name: str, where: Where) -> Expression:
     """A function as a value: there is nothing to it but its type."""
-    return Cast(Literal(0, INT, span), Routine(name), span, written=False)
+    return Cast(Literal(0, INT, where), Routine(name), where, written=False)
 
 
 def member(name: str, node: Node, scope: Scope) -> Expression | None:
@@ -107,9 +107,9 @@ def constant_named(name: str, node: Node, scope: Scope) -> Expression | None:
         return file_variable(node, name, scope)
     if name in CONSTANTS:
         value, kind = CONSTANTS[name]
-        return Literal(value, kind, scope.span(node))
+        return Literal(value, kind, scope.where(node))
     number = registry.constant(name, scope)
-    return None if number is None else Literal(number, INT, scope.span(node))
+    return None if number is None else Literal(number, INT, scope.where(node))
 
 
 def _enumerator(node: Node, name: str, scope: Scope) -> Expression:
@@ -119,7 +119,7 @@ def _enumerator(node: Node, name: str, scope: Scope) -> Expression:
     value = 0 if base is None else extent(base, scope)
     if value is None:
         return scope.opaque(node, f"the value of enumerator {name} is not understood", INT)
-    return Literal(value + offset, INT, scope.span(node))
+    return Literal(value + offset, INT, scope.where(node))
 
 
 MAX_INITIAL = 1 << 16
@@ -145,7 +145,7 @@ def file_variable(node: Node, name: str, scope: Scope, given: Sequence[Binding] 
             return scope.opaque(node, f"{name} is used with several template arguments")
     if name in scope.globals_used:
         variable = scope.globals_used[name]
-        return Name(variable, variable.type, scope.span(node))
+        return Name(variable, variable.type, scope.where(node))
     outside.depth = scope.depth
     type_node = found.declaration.child_by_field_name("type")
     base = resolve(type_node, outside)
@@ -163,7 +163,7 @@ def file_variable(node: Node, name: str, scope: Scope, given: Sequence[Binding] 
         value = _folded(initial, kind if isinstance(kind, Scalar) else None, outside)
         if value is None:
             return scope.opaque(node, f"the value of {name} is not constant", kind)
-        return Literal(value[0], value[1], scope.span(node))
+        return Literal(value[0], value[1], scope.where(node))
     if isinstance(kind, Array) and kind.length is None and initial is not None:
         if initial.type == "initializer_list":
             kind = Array(kind.element, len(children_of(initial)))
@@ -179,11 +179,11 @@ def file_variable(node: Node, name: str, scope: Scope, given: Sequence[Binding] 
         name,
         kind,
         "constant" if found.memory in ("constant", "host") else "global",
-        scope.span(found.declarator),
+        scope.where(found.declarator),
         const=found.memory in ("constant", "host"),
     )
     scope.globals_used[name] = variable
-    return Name(variable, variable.type, scope.span(node))
+    return Name(variable, variable.type, scope.where(node))
 
 
 def outside_type(found: FileVariable, scope: Scope) -> Type:
@@ -229,13 +229,13 @@ def _shared(node: Node, name: str, kind: Type, dynamic: bool, scope: Scope) -> E
         root = root.outer
     held = root.frames[0].get(name)
     if not isinstance(held, Variable):
-        span = scope.span(scope.program.variables[name].declarator)
+        where = scope.where(scope.program.variables[name].declarator)
         storage: Storage = "dynamic-shared" if dynamic else "shared"
-        held = Variable(root.next_id, name, kind, storage, span)
+        held = Variable(root.next_id, name, kind, storage, where)
         root.next_id += 1
         root.frames[0][name] = held
-        root.prologue.append(Declare(held, None, span))
-    return Name(held, held.type, scope.span(node))
+        root.prologue.append(Declare(held, None, where))
+    return Name(held, held.type, scope.where(node))
 
 
 def _folded(
@@ -275,7 +275,7 @@ def static_constant(
     if not auto and not isinstance(kind, Scalar):
         return None
     found = _folded(value, kind if isinstance(kind, Scalar) else None, scope)
-    return None if found is None else Literal(found[0], found[1], scope.span(declaration))
+    return None if found is None else Literal(found[0], found[1], scope.where(declaration))
 
 
 def qualified(node: Node, scope: Scope, levels: int = 0) -> Expression:
@@ -303,7 +303,7 @@ def qualified(node: Node, scope: Scope, levels: int = 0) -> Expression:
                 return inside
         found = scope.classes.member_constant(owner, text, scope)
         if found is not None:
-            return Literal(found.value, found.type, scope.span(node))
+            return Literal(found.value, found.type, scope.where(node))
         if scope.classes.method(owner, text):
             return scope.opaque(node, f"the function {text} of {owner.type} is used as a value")
         return scope.opaque(node, f"{owner.type} has no constant {text}")
@@ -331,12 +331,12 @@ def _trait(node: Node, scope: Scope) -> Expression | None:
     member_name = scope.text(last)
     if name == "numeric_limits" and len(given) == 1:
         found = traits.limit(given[0], member_name)
-        return None if found is None else Literal(found[0], found[1], scope.span(node))
+        return None if found is None else Literal(found[0], found[1], scope.where(node))
     if member_name == "value":
         value = traits.value_trait(name, given)
         if value is not None:
             kind = BOOL if isinstance(value, bool) else INT
-            return Literal(value, kind, scope.span(node))
+            return Literal(value, kind, scope.where(node))
     return None
 
 
@@ -349,7 +349,7 @@ def template_name(node: Node, scope: Scope) -> Expression:
     given = [argument(c, scope) for c in children_of(node.child_by_field_name("arguments"))]
     value = traits.value_trait(plain, given)
     if value is not None:
-        return Literal(value, BOOL if isinstance(value, bool) else INT, scope.span(node))
+        return Literal(value, BOOL if isinstance(value, bool) else INT, scope.where(node))
     if plain in scope.program.variables:
         return file_variable(node, plain, scope, given)
     return scope.opaque(node, f"{scope.text(node)} is used as a value")

@@ -22,6 +22,7 @@ from migrate.cuda.classes import Class
 from migrate.cuda.conversions import convert, is_place, pure
 from migrate.cuda.definitions import arity, children_of
 from migrate.cuda.library.registers import are_registers, register_as
+from migrate.cuda.origins import Where
 from migrate.cuda.scope import BRACES, Binding, Callee, Scope, not_understood
 from migrate.cuda.types import (
     COMPONENTS,
@@ -34,7 +35,6 @@ from migrate.cuda.types import (
     Unknown,
     Vector,
 )
-from migrate.source import Span
 
 MAX_ELEMENTS = 256
 """Elements of an array that are constructed one by one."""
@@ -42,21 +42,21 @@ MAX_ELEMENTS = 256
 
 def member(base: Expression, name: str, node: Node, scope: Scope) -> Expression:
     """`base.name`."""
-    span = scope.span(node)
+    where = scope.where(node)
     match base.type:
         case Vector(element=element, lanes=lanes) if len(name) == 1:
             index = COMPONENTS.find(name)
             if 0 <= index < lanes:
-                return part(base, index, element, span)
+                return part(base, index, element, where)
         case Struct() as kind:
             position = kind.index(name)
             if position is not None:
                 held = kind.members[position].type
                 if isinstance(held, Unknown):
                     return scope.opaque(node, f"the type {held} of {name} is not understood", held)
-                found = part(base, position, held, span)
+                found = part(base, position, held, where)
                 if isinstance(held, Pointer) and scope.classes.is_reference(kind, name):
-                    return Element(found, Literal(0, INT, span), held.element, span)
+                    return Element(found, Literal(0, INT, where), held.element, where)
                 return found
             owner = scope.classes.of(kind)
             constant = (
@@ -79,30 +79,30 @@ def _excerpt(base: Expression, node: Node, scope: Scope) -> str:
     return scope.text(argument) if argument is not None else base.span.file
 
 
-def part(base: Expression, index: int, kind: Type, span: Span) -> Expression:
+def part(base: Expression, index: int, kind: Type, where: Where) -> Expression:
     """A component or member; of a value that is written out, the part itself."""
     if isinstance(base, MakeVector) and index < len(base.parts) and pure(base):
         return base.parts[index]
-    return Component(base, index, kind, span)
+    return Component(base, index, kind, where)
 
 
-def zero(kind: Type, span: Span) -> Expression | None:
+def zero(kind: Type, where: Where) -> Expression | None:
     """The value of a type with all bits zero; `None` where there is none as an expression."""
     match kind:
         case Scalar():
             value: int | float | bool = False if kind.is_bool else 0.0 if kind.is_float else 0
-            return Literal(value, kind, span)
+            return Literal(value, kind, where)
         case Vector(element=element, lanes=lanes):
-            return MakeVector((Literal(0, element, span),) * lanes, kind, span)
+            return MakeVector((Literal(0, element, where),) * lanes, kind, where)
         case Pointer():
-            return Cast(Literal(0, INT, span), kind, span, written=False)
+            return Cast(Literal(0, INT, where), kind, where, written=False)
         case Array(element=element, length=int() as length) if length <= MAX_ELEMENTS:
-            one = zero(element, span)
-            return MakeVector((one,) * length, kind, span) if one is not None else None
+            one = zero(element, where)
+            return MakeVector((one,) * length, kind, where) if one is not None else None
         case Struct(layout=layout) if not layout.overlaid:
-            parts = [zero(item.type, span) for item in layout.members]
+            parts = [zero(item.type, where) for item in layout.members]
             known = [value for value in parts if value is not None]
-            return MakeVector(tuple(known), kind, span) if len(known) == len(parts) else None
+            return MakeVector(tuple(known), kind, where) if len(known) == len(parts) else None
         case _:
             return None
 
@@ -116,7 +116,7 @@ def default_part(kind: Struct, index: int, node: Node, scope: Scope) -> Expressi
         return initialised(found, held.type, scope.classes.scope(owner, scope), scope)
     made = construct(held.type, [], node, scope) if isinstance(held.type, Struct) else None
     if made is None:
-        made = zero(held.type, scope.span(node))
+        made = zero(held.type, scope.where(node))
     if made is None:
         return scope.opaque(node, f"{held.type} without a value is not understood", held.type)
     return made
@@ -156,7 +156,7 @@ def constructors(owner: Class, scope: Scope) -> bool:
 
 def construct(kind: Type, arguments: Sequence[Expression], node: Node, scope: Scope) -> Expression:
     """`T(a, b)` of a struct type."""
-    span = scope.span(node)
+    where = scope.where(node)
     if len(arguments) == 1 and arguments[0].type == kind:
         return arguments[0]
     owner = scope.classes.of(kind)
@@ -165,11 +165,11 @@ def construct(kind: Type, arguments: Sequence[Expression], node: Node, scope: Sc
     if owner is not None and constructors(owner, scope):
         callee = Callee(owner.constructor, owner=owner)
         if arguments or scope.resolver.accepts(callee, arguments, scope):
-            target = scope.temporary(kind, span)
+            target = scope.temporary(kind, where)
             made = construct_at(target, arguments, node, scope)
             if isinstance(made, OpaqueExpression):
                 return made
-            return Comma(made, target, kind, span)
+            return Comma(made, target, kind, where)
     unclear = next((value for value in arguments if not_understood(value)), None)
     if unclear is not None:
         return unclear
@@ -190,19 +190,19 @@ def aggregate(
     kind: Struct, arguments: Sequence[Expression], node: Node, scope: Scope
 ) -> Expression:
     """A struct of its members' values in order."""
-    span = scope.span(node)
+    where = scope.where(node)
     if len(arguments) > len(kind.members):
         return scope.opaque(node, f"{kind} has {len(kind.members)} members", kind)
     if kind.layout.overlaid:
         if len(arguments) > 1:
             return scope.opaque(node, f"braces for {kind} are not understood", kind)
-        target = scope.temporary(kind, span)
+        target = scope.temporary(kind, where)
         if not arguments:
             return target
         held = kind.members[0].type
-        first = Component(target, 0, held, span)
+        first = Component(target, 0, held, where)
         value = fitted(arguments[0], held, node, scope)
-        return Comma(Assign(first, None, value, held, held, span), target, kind, span)
+        return Comma(Assign(first, None, value, held, held, where), target, kind, where)
     parts = [
         fitted(value, held.type, node, scope)
         for value, held in zip(arguments, kind.members, strict=False)
@@ -210,7 +210,7 @@ def aggregate(
     for index in range(len(parts), len(kind.members)):
         parts.append(default_part(kind, index, node, scope))
     unclear = next((value for value in parts if isinstance(value, OpaqueExpression)), None)
-    return unclear if unclear is not None else MakeVector(tuple(parts), kind, span)
+    return unclear if unclear is not None else MakeVector(tuple(parts), kind, where)
 
 
 def method(
@@ -233,7 +233,7 @@ def method(
     made = scope.resolver.invoke(callee, arguments, node, scope)
     if setting is None or isinstance(made, OpaqueExpression):
         return made
-    return Comma(setting, made, made.type, made.span)
+    return Comma(setting, made, made.type, made.where)
 
 
 def stored(value: Expression, scope: Scope) -> tuple[Expression, Expression | None]:
@@ -242,8 +242,8 @@ def stored(value: Expression, scope: Scope) -> tuple[Expression, Expression | No
         return value, None
     if isinstance(value, Comma) and isinstance(value.second, Name):
         return value.second, value.first
-    place = scope.temporary(value.type, value.span)
-    return place, Assign(place, None, value, value.type, value.type, value.span)
+    place = scope.temporary(value.type, value.where)
+    return place, Assign(place, None, value, value.type, value.type, value.where)
 
 
 def has_method(kind: Type, name: str, scope: Scope) -> bool:
@@ -331,8 +331,8 @@ def indexed(base: Expression, index: Expression, node: Node, scope: Scope) -> Ex
     if kind.template == "array" and scope.classes.of(kind) is None:
         elements = kind.members[0].type
         assert isinstance(elements, Array)
-        whole = Component(base, 0, elements, scope.span(node))
-        return Element(whole, index, elements.element, scope.span(node))
+        whole = Component(base, 0, elements, scope.where(node))
+        return Element(whole, index, elements.element, scope.where(node))
     return overloaded("[]", (base, index), node, scope)
 
 
@@ -341,7 +341,7 @@ def default_initialised(
 ) -> list[Expression]:
     """What `T v;` does to the object beside making it."""
     kind = place.type
-    span = scope.span(node)
+    where = scope.where(node)
     if isinstance(kind, Array):
         if not does_something(kind.element, scope):
             return []
@@ -349,7 +349,7 @@ def default_initialised(
             return [scope.opaque(node, f"the construction of {kind} is not understood")]
         out: list[Expression] = []
         for position in range(kind.length):
-            element = Element(place, Literal(position, INT, span), kind.element, span)
+            element = Element(place, Literal(position, INT, where), kind.element, where)
             out += default_initialised(element, node, scope, depth + 1)
         return out
     if not isinstance(kind, Struct) or not does_something(kind, scope):
@@ -366,18 +366,18 @@ def member_defaults(
     """The default initialisers of members, but of those that are given."""
     out: list[Expression] = []
     owner = scope.classes.of(kind)
-    span = scope.span(node)
+    where = scope.where(node)
     for index, held in enumerate(kind.members):
         if held.name in given or isinstance(held.type, Unknown):
             continue
         found = default_of(owner, held.name) if owner is not None else None
-        target = Component(place, index, held.type, span)
+        target = Component(place, index, held.type, where)
         if found is not None and owner is not None:
             value = initialised(found, held.type, scope.classes.scope(owner, scope), scope)
             if isinstance(value.type, Unknown):
                 out.append(value)
             else:
-                out.append(Assign(target, None, value, held.type, held.type, span))
+                out.append(Assign(target, None, value, held.type, held.type, where))
         elif isinstance(held.type, Struct | Array):
             out += default_initialised(target, node, scope, 1)
     return out

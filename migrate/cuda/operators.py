@@ -73,10 +73,10 @@ def element(base: Expression, index: Expression, node: Node, scope: Scope) -> Ex
                 index = objects.as_scalar(index, INT, node, scope)
             if not isinstance(index.type, Scalar) or not index.type.is_integer:
                 if isinstance(index.type, Unknown):
-                    return Element(base, index, kind, scope.span(node))
+                    return Element(base, index, kind, scope.where(node))
                 return scope.opaque(node, f"an index of type {index.type} is not understood", kind)
             # Offsets are 64 bits on the device: the conversion changes no index that is valid.
-            return Element(base, index, kind, scope.span(node))
+            return Element(base, index, kind, scope.where(node))
         case Unknown():
             return scope.opaque(node, f"the type of {scope.text(node)[:40]} is not understood")
         case _:
@@ -84,7 +84,7 @@ def element(base: Expression, index: Expression, node: Node, scope: Scope) -> Ex
 
 
 def dereference(base: Expression, node: Node, scope: Scope) -> Expression:
-    return element(base, Literal(0, INT, scope.span(node)), node, scope)
+    return element(base, Literal(0, INT, scope.where(node)), node, scope)
 
 
 def binary(
@@ -96,7 +96,7 @@ def binary(
     from migrate.cuda import componentwise, objects
     from migrate.cuda.expressions import truth
 
-    span = scope.span(node)
+    where = scope.where(node)
     if isinstance(left.type, Unknown) or isinstance(right.type, Unknown):
         # The operand has been reported; this keeps the whole of it from meaning anything.
         return left if isinstance(left.type, Unknown) else right
@@ -107,7 +107,7 @@ def binary(
     if operator in ("&&", "||"):
         word: OneOf["and", "or"] = "and" if operator == "&&" else "or"
         first, second = truth(left, node, scope), truth(right, node, scope)
-        return Logical(word, first, second, BOOL, span)
+        return Logical(word, first, second, BOOL, where)
     left = objects.as_scalar(left, None, node, scope)
     right = objects.as_scalar(right, None, node, scope)
     if isinstance(left.type, Vector) or isinstance(right.type, Vector):
@@ -120,22 +120,22 @@ def binary(
 def _arithmetic(
     operator: str, left: Expression, right: Expression, node: Node, scope: Scope
 ) -> Expression:
-    span = scope.span(node)
+    where = scope.where(node)
     if operator in _SHIFTS:
         if not _integers(left.type, right.type):
             return scope.opaque(node, f"{left.type} {operator} {right.type} is not understood")
         kind = promote(typed("Scalar", left.type))
         amount = convert(right, promote(typed("Scalar", right.type)))
-        return Binary(_SHIFTS[operator], convert(left, kind), amount, kind, span)
+        return Binary(_SHIFTS[operator], convert(left, kind), amount, kind, where)
     balanced = balance(left, right)
     if balanced is None or operator not in _OPERATORS:
         return scope.opaque(node, f"{left.type} {operator} {right.type} is not understood")
     first, second, kind = balanced
     if operator in _COMPARISONS:
-        return Binary(_COMPARISONS[operator], first, second, BOOL, span)
+        return Binary(_COMPARISONS[operator], first, second, BOOL, where)
     if kind.is_float and (operator in _BITWISE or operator == "%"):
         return scope.opaque(node, f"{operator} of {kind} is not defined", kind)
-    return Binary(_OPERATORS[operator], first, second, kind, span)
+    return Binary(_OPERATORS[operator], first, second, kind, where)
 
 
 def _integers(*kinds: Type) -> bool:
@@ -145,19 +145,19 @@ def _integers(*kinds: Type) -> bool:
 def _pointer_arithmetic(
     operator: str, left: Expression, right: Expression, node: Node, scope: Scope
 ) -> Expression:
-    span = scope.span(node)
+    where = scope.where(node)
     if operator in _COMPARISONS:
         if isinstance(left.type, Scalar):
             left = convert(left, right.type)
         elif isinstance(right.type, Scalar):
             right = convert(right, left.type)
-        return Binary(_COMPARISONS[operator], left, right, BOOL, span)
+        return Binary(_COMPARISONS[operator], left, right, BOOL, where)
     if operator == "+" and isinstance(right.type, Pointer) and _integers(left.type):
         left, right = right, left
     if operator in "+-" and isinstance(left.type, Pointer) and _integers(right.type):
-        return Binary(ARITHMETIC[operator], left, right, left.type, span)
+        return Binary(ARITHMETIC[operator], left, right, left.type, where)
     if operator == "-" and isinstance(left.type, Pointer) and isinstance(right.type, Pointer):
-        return Binary("subtract", left, right, LONG, span)
+        return Binary("subtract", left, right, LONG, where)
     return scope.opaque(node, f"{left.type} {operator} {right.type} is not understood")
 
 
@@ -177,7 +177,7 @@ def cast_to(to: Type, value: Expression, node: Node, scope: Scope) -> Expression
     if isinstance(to, Unknown):
         return scope.opaque(node, f"the type {to} is not understood", to)
     if to == VOID:
-        return Cast(value, VOID, scope.span(node))
+        return Cast(value, VOID, scope.where(node))
     if value.type == to:
         return value
     if value.type == ADDRESS and isinstance(to, Scalar) and to.size >= 4:
@@ -188,5 +188,5 @@ def cast_to(to: Type, value: Expression, node: Node, scope: Scope) -> Expression
         return objects.fitted(value, to, node, scope)
     converted = convert(value, to, written=True)
     if isinstance(converted, Cast):
-        return Cast(converted.operand, to, scope.span(node))
+        return Cast(converted.operand, to, scope.where(node))
     return checked(converted, node, scope)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple
 
+import msgspec
+
 from migrate.cuda.macros import Macro
 from migrate.cuda.tokens import Expansion, Token
 from migrate.source import Frame, Source, Span
@@ -95,6 +97,36 @@ class _Inserted(NamedTuple):
 FAR = 1 << 62
 
 
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """A byte range of an expanded text, located only when somebody asks.
+
+    A typed tree has one for every node; few are ever shown.
+    """
+
+    text: Expanded
+    start: int
+    end: int
+
+    @property
+    def span(self) -> Span:
+        """The place in reviewed text."""
+        # An execution asks again for every step.
+        known = self.text.found
+        key = (self.start, self.end)
+        span = known.get(key)
+        if span is None:
+            span = known[key] = self.text.span(self.start, self.end)
+        return span
+
+
+Where = Place | Span
+
+
+def span_of(where: Where) -> Span:
+    """The place in reviewed text."""
+    return where if isinstance(where, Span) else where.span
+
+
 class _Line(NamedTuple):
     """A part of a line of the text that came from one line of a file as it is.
 
@@ -137,7 +169,7 @@ class _Lines:
         return part
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Expanded:
     """Preprocessed text and the way back."""
 
@@ -153,11 +185,11 @@ class Expanded:
     """Where each piece begins, and at last a place beyond all."""
     _passes: tuple[tuple[_Inserted, ...], ...] = ()
     """What each round of edits put in."""
-    _lines: _Lines = field(init=False, repr=False, compare=False, default_factory=_Lines)
-    _framed: dict[int, tuple[Frame, ...]] = field(
-        init=False, repr=False, compare=False, default_factory=dict
-    )
+    _lines: _Lines = field(init=False, repr=False, default_factory=_Lines)
+    _framed: dict[int, tuple[Frame, ...]] = field(init=False, repr=False, default_factory=dict)
     """The frames of the uses that were asked for, by identity."""
+    found: dict[tuple[int, int], Span] = field(init=False, repr=False, default_factory=dict)
+    """The spans of the `Place`s that were asked for."""
 
     def span(self, start: int, end: int) -> Span:
         """The place in reviewed text of a byte range of `text`."""

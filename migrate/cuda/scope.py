@@ -19,9 +19,10 @@ from migrate.cuda.ast import (
     Storage,
     Variable,
 )
+from migrate.cuda.origins import Place, Where
 from migrate.cuda.parse import Program
 from migrate.cuda.types import Struct, Type, Unknown
-from migrate.source import Span, shortened
+from migrate.source import shortened
 
 if TYPE_CHECKING:
     from migrate.cuda.classes import Class, Classes
@@ -139,8 +140,9 @@ class Scope:
         text = self.program.expanded.text
         return text[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
-    def span(self, node: Node) -> Span:
-        return self.program.expanded.span(node.start_byte, node.end_byte)
+    def where(self, node: Node) -> Place:
+        """Where a node stands."""
+        return Place(self.program.expanded, node.start_byte, node.end_byte)
 
     def snapshot(self) -> Scope:
         """What names mean here, kept while the function goes on."""
@@ -161,22 +163,22 @@ class Scope:
         self.local_types.pop()
 
     def declare(
-        self, name: str, kind: Type, storage: Storage, span: Span, *, const: bool = False
+        self, name: str, kind: Type, storage: Storage, where: Where, *, const: bool = False
     ) -> Variable:
         """A new variable in the innermost block."""
-        variable = Variable(self.next_id, name, kind, storage, span, const)
+        variable = Variable(self.next_id, name, kind, storage, where, const)
         self.next_id += 1
         self.frames[-1][name] = variable
         return variable
 
-    def temporary(self, kind: Type, span: Span) -> Name:
+    def temporary(self, kind: Type, where: Where) -> Name:
         """A new variable without a name, declared before the statement being read."""
         if self.outer is not None:
-            return self.outer.temporary(kind, span)
-        variable = Variable(self.next_id, "", kind, "local", span)
+            return self.outer.temporary(kind, where)
+        variable = Variable(self.next_id, "", kind, "local", where)
         self.next_id += 1
-        self.pending.append(Declare(variable, None, span))
-        return Name(variable, kind, span)
+        self.pending.append(Declare(variable, None, where))
+        return Name(variable, kind, where)
 
     def lookup(self, name: str) -> Meaning | None:
         for frame in reversed(self.frames):
@@ -196,7 +198,7 @@ class Scope:
             self._excerpt(node),
             shortened(reason),
             kind if kind is not None else Unknown("?"),
-            self.span(node),
+            self.where(node),
             self._changed(node),
         )
         self.issues.append(issue)
@@ -209,7 +211,9 @@ class Scope:
         return self.opaque(node, f"a value of type {operand.type} is not understood", operand.type)
 
     def opaque_statement(self, node: Node, reason: str) -> Opaque:
-        issue = Opaque(self._excerpt(node), shortened(reason), self.span(node), self._changed(node))
+        issue = Opaque(
+            self._excerpt(node), shortened(reason), self.where(node), self._changed(node)
+        )
         self.issues.append(issue)
         return issue
 

@@ -23,6 +23,7 @@ from migrate.cuda.ast import (
 from migrate.cuda.conversions import convert, decay, is_place, pure, small
 from migrate.cuda.folding import fold
 from migrate.cuda.intrinsics import ELEMENTWISE, IntrinsicEntry, ShuffleEntry
+from migrate.cuda.origins import Where
 from migrate.cuda.scope import Scope
 from migrate.cuda.types import (
     BOOL,
@@ -38,7 +39,6 @@ from migrate.cuda.types import (
     Scalar,
     Type,
 )
-from migrate.source import Span
 
 Special = Callable[[str, list[Expression], Node, Scope], "Expression | None"]
 
@@ -55,7 +55,7 @@ def _copy(_name: str, arguments: list[Expression], node: Node, scope: Scope) -> 
     size = fold(arguments[2], scope.known)
     if not isinstance(to.type, Pointer) or not isinstance(origin.type, Pointer):
         return None
-    span = scope.span(node)
+    where = scope.where(node)
     origin_size, to_size = _object_size(origin), _object_size(to)
     if size is None:
         return None
@@ -67,9 +67,9 @@ def _copy(_name: str, arguments: list[Expression], node: Node, scope: Scope) -> 
         kind = _object(origin)
     else:
         return None
-    target = _seen(to, kind, span)
-    value = _seen(origin, kind, span)
-    return Comma(Assign(target, None, value, kind, kind, span), to, to.type, span)
+    target = _seen(to, kind, where)
+    value = _seen(origin, kind, where)
+    return Comma(Assign(target, None, value, kind, kind, where), to, to.type, where)
 
 
 def _object(pointer: Expression) -> Type:
@@ -85,11 +85,11 @@ def _object_size(pointer: Expression) -> int:
     return 0 if kind == VOID else kind.size
 
 
-def _seen(pointer: Expression, kind: Type, span: Span) -> Expression:
+def _seen(pointer: Expression, kind: Type, where: Where) -> Expression:
     """The object of a type that a pointer points to."""
     if isinstance(pointer.type, Pointer) and pointer.type.element != kind:
-        pointer = Cast(pointer, Pointer(kind), span)
-    return Element(pointer, Literal(0, INT, span), kind, span)
+        pointer = Cast(pointer, Pointer(kind), where)
+    return Element(pointer, Literal(0, INT, where), kind, where)
 
 
 def _clear(_name: str, arguments: list[Expression], node: Node, scope: Scope) -> Expression | None:
@@ -99,19 +99,19 @@ def _clear(_name: str, arguments: list[Expression], node: Node, scope: Scope) ->
     if not isinstance(to.type, Pointer) or size is None or value is None:
         return None
     kind = _object(to)
-    span = scope.span(node)
+    where = scope.where(node)
     if value != 0 and not (isinstance(kind, Scalar) and kind.size == 1):
         return None
     if size != _object_size(to):
         if size > objects.MAX_ELEMENTS or value != 0:
             return None
         kind = Array(UNSIGNED_CHAR, int(size))
-    zero = objects.zero(kind, span)
+    zero = objects.zero(kind, where)
     if zero is None:
         return None
     if value:
         zero = convert(arguments[1], kind)
-    return Comma(Assign(_seen(to, kind, span), None, zero, kind, kind, span), to, to.type, span)
+    return Comma(Assign(_seen(to, kind, where), None, zero, kind, kind, where), to, to.type, where)
 
 
 def _swap(_name: str, arguments: list[Expression], node: Node, scope: Scope) -> Expression | None:
@@ -121,14 +121,14 @@ def _swap(_name: str, arguments: list[Expression], node: Node, scope: Scope) -> 
         return None
     if isinstance(kind, Array) or not (pure(first) and pure(second)):
         return None
-    span = scope.span(node)
-    held = scope.temporary(kind, span)
+    where = scope.where(node)
+    held = scope.temporary(kind, where)
 
     def put(target: Expression, value: Expression) -> Expression:
-        return Assign(target, None, value, kind, kind, span)
+        return Assign(target, None, value, kind, kind, where)
 
-    last = Comma(put(first, second), put(second, held), kind, span)
-    return Cast(Comma(put(held, first), last, kind, span), VOID, span, written=False)
+    last = Comma(put(first, second), put(second, held), kind, where)
+    return Cast(Comma(put(held, first), last, kind, where), VOID, where, written=False)
 
 
 def _same(_name: str, arguments: list[Expression], _node: Node, _scope: Scope) -> Expression:
@@ -143,21 +143,21 @@ def _once(value: Expression, scope: Scope) -> tuple[Expression, Expression | Non
 
 
 def _after(setting: Expression | None, value: Expression) -> Expression:
-    return value if setting is None else Comma(setting, value, value.type, value.span)
+    return value if setting is None else Comma(setting, value, value.type, value.where)
 
 
 def _finite(_name: str, arguments: list[Expression], node: Node, scope: Scope) -> Expression | None:
     kind = arguments[0].type
     if not isinstance(kind, Scalar):
         return None
-    span = scope.span(node)
+    where = scope.where(node)
     if kind.is_integer:
-        return Literal(True, BOOL, span)
+        return Literal(True, BOOL, where)
     wide = kind if kind in (FLOAT, DOUBLE) else FLOAT
     value, setting = _once(convert(arguments[0], wide), scope)
-    tests = [Intrinsic(ELEMENTWISE[name], (value,), BOOL, span) for name in ("isnan", "isinf")]
-    either = Logical("or", tests[0], tests[1], BOOL, span)
-    return _after(setting, Unary("logical_not", either, BOOL, span))
+    tests = [Intrinsic(ELEMENTWISE[name], (value,), BOOL, where) for name in ("isnan", "isinf")]
+    either = Logical("or", tests[0], tests[1], BOOL, where)
+    return _after(setting, Unary("logical_not", either, BOOL, where))
 
 
 # Programming Guide, "Mathematical Functions": hypotf has a maximum error of 3 ulp.
@@ -168,15 +168,15 @@ def _hypot(_name: str, arguments: list[Expression], node: Node, scope: Scope) ->
     """Of floats, by way of double, where squares neither overflow nor vanish."""
     if any(value.type != FLOAT for value in arguments):
         return None
-    span = scope.span(node)
+    where = scope.where(node)
     squares: list[Expression] = []
     before: list[Expression] = []
     for given in arguments:
         value, setting = _once(convert(given, DOUBLE), scope)
         before += [setting] if setting is not None else []
-        squares.append(Binary("multiply", value, value, DOUBLE, span))
-    total = Binary("add", squares[0], squares[1], DOUBLE, span)
-    made: Expression = Cast(Intrinsic(_HYPOT, (total,), DOUBLE, span), FLOAT, span, written=False)
+        squares.append(Binary("multiply", value, value, DOUBLE, where))
+    total = Binary("add", squares[0], squares[1], DOUBLE, where)
+    made: Expression = Cast(Intrinsic(_HYPOT, (total,), DOUBLE, where), FLOAT, where, written=False)
     for setting in reversed(before):
         made = _after(setting, made)
     return made
@@ -188,10 +188,10 @@ def _saturate(
     """Clamped to [0, 1], NaN to 0 (CUDA Math API, `__saturatef`)."""
     if not isinstance(arguments[0].type, Scalar):
         return None
-    span = scope.span(node)
+    where = scope.where(node)
     value = convert(arguments[0], FLOAT)
-    low = Intrinsic(ELEMENTWISE["fmaxf"], (value, Literal(0.0, FLOAT, span)), FLOAT, span)
-    return Intrinsic(ELEMENTWISE["fminf"], (low, Literal(1.0, FLOAT, span)), FLOAT, span)
+    low = Intrinsic(ELEMENTWISE["fmaxf"], (value, Literal(0.0, FLOAT, where)), FLOAT, where)
+    return Intrinsic(ELEMENTWISE["fminf"], (low, Literal(1.0, FLOAT, where)), FLOAT, where)
 
 
 def _sincos(name: str, arguments: list[Expression], node: Node, scope: Scope) -> Expression | None:
@@ -203,16 +203,16 @@ def _sincos(name: str, arguments: list[Expression], node: Node, scope: Scope) ->
         return None
     prefix = "__" if name.startswith("__") else ""
     suffix = "f" if kind == FLOAT else ""
-    span = scope.span(node)
+    where = scope.where(node)
     value, setting = _once(convert(arguments[0], kind), scope)
     made: list[Expression] = []
     for function, target in zip(("sin", "cos"), targets, strict=True):
         entry = ELEMENTWISE[f"{prefix}{function}{suffix}"]
-        place = Element(target, Literal(0, INT, span), kind, span)
-        computed = Intrinsic(entry, (value,), kind, span)
-        made.append(Assign(place, None, computed, kind, kind, span))
-    both = Comma(made[0], made[1], kind, span)
-    return Cast(_after(setting, both), VOID, span, written=False)
+        place = Element(target, Literal(0, INT, where), kind, where)
+        computed = Intrinsic(entry, (value,), kind, where)
+        made.append(Assign(place, None, computed, kind, kind, where))
+    both = Comma(made[0], made[1], kind, where)
+    return Cast(_after(setting, both), VOID, where, written=False)
 
 
 # ATen/cuda/DeviceUtils.cuh: the value, the lane, and the width and the mask last.
@@ -227,7 +227,7 @@ _WARP = {
 def _exchange(name: str, arguments: list[Expression], node: Node, scope: Scope) -> Expression:
     from migrate.cuda.calls import call
 
-    mask = arguments[3] if len(arguments) > 3 else Literal(0xFFFFFFFF, UNSIGNED, scope.span(node))
+    mask = arguments[3] if len(arguments) > 3 else Literal(0xFFFFFFFF, UNSIGNED, scope.where(node))
     return call(_WARP[name], (), [mask, *arguments[:3]], node, scope)
 
 
@@ -240,17 +240,17 @@ def _sign(_name: str, arguments: list[Expression], node: Node, scope: Scope) -> 
         return None
     whole = INT if kind == FLOAT else LONG_LONG
     bits = bits_as(arguments[0], whole, node, scope)
-    span = scope.span(node)
-    return Binary("less", bits, convert(Literal(0, INT, span), whole), BOOL, span)
+    where = scope.where(node)
+    return Binary("less", bits, convert(Literal(0, INT, where), whole), BOOL, where)
 
 
 _ACTIVE = ShuffleEntry("__activemask", "active", masked=False)
 
 
 def _active(_name: str, _arguments: list[Expression], node: Node, scope: Scope) -> Expression:
-    span = scope.span(node)
-    every = Literal(0xFFFFFFFF, UNSIGNED, span)
-    return Shuffle(_ACTIVE, every, Literal(True, BOOL, span), None, None, UNSIGNED, span)
+    where = scope.where(node)
+    every = Literal(0xFFFFFFFF, UNSIGNED, where)
+    return Shuffle(_ACTIVE, every, Literal(True, BOOL, where), None, None, UNSIGNED, where)
 
 
 _TABLE: dict[tuple[str, int], Special] = {

@@ -40,6 +40,7 @@ from migrate.cuda.expressions import expression, extent, resolve, truth
 from migrate.cuda.folding import fold
 from migrate.cuda.intrinsics import BARRIERS
 from migrate.cuda.library import registry
+from migrate.cuda.origins import Place, Where
 from migrate.cuda.scope import MAX_DEPTH, Scope
 from migrate.cuda.types import (
     ADDRESS,
@@ -51,7 +52,7 @@ from migrate.cuda.types import (
     Struct,
     Unknown,
 )
-from migrate.source import Span, shortened
+from migrate.source import shortened
 
 
 def statements(nodes: list[Node], scope: Scope) -> tuple[Statement, ...]:
@@ -98,7 +99,7 @@ def block(node: Node | None, scope: Scope) -> Block:
     scope.push()
     try:
         nodes = node.named_children if node.type == "compound_statement" else [node]
-        return Block(statements(nodes, scope), scope.span(node))
+        return Block(statements(nodes, scope), scope.where(node))
     finally:
         scope.pop()
 
@@ -121,25 +122,25 @@ def _expression_statement(node: Node, scope: Scope) -> list[Statement]:
     if not inner:
         return []
     child = inner[0]
-    span = scope.span(node)
+    where = scope.where(node)
     if child.type == "call_expression":
         function = child.child_by_field_name("function")
         name = scope.text(function) if function is not None else ""
         if name in BARRIERS and name not in scope.program.functions:
-            return [Barrier(BARRIERS[name], span)]
+            return [Barrier(BARRIERS[name], where)]
         if name == "assert" and name not in scope.program.functions:
-            return _assertion(child, span, scope)
+            return _assertion(child, where, scope)
         if name == "__trap" and name not in scope.program.functions:
-            return [Assert(Literal(False, BOOL, span), "__trap()", span)]
+            return [Assert(Literal(False, BOOL, where), "__trap()", where)]
         if name in ("static_assert", "printf", "__builtin_assume"):
             return []
     made = registry.statements(child, scope)
     if made is not None:
         return made
-    return [Evaluate(expression(child, scope), span)]
+    return [Evaluate(expression(child, scope), where)]
 
 
-def _assertion(node: Node, span: Span, scope: Scope) -> list[Statement]:
+def _assertion(node: Node, where: Where, scope: Scope) -> list[Statement]:
     """`assert(condition)`; one that is not understood, or does something, is left out."""
     given = children_of(node.child_by_field_name("arguments"))
     # `assert(condition && "what it means")`
@@ -157,7 +158,7 @@ def _assertion(node: Node, span: Span, scope: Scope) -> list[Statement]:
         del scope.issues[mark:]
         del scope.pending[waiting:]
         return []
-    return [Assert(holds, shortened(scope.text(given[0])), span)]
+    return [Assert(holds, shortened(scope.text(given[0])), where)]
 
 
 def _if(node: Node, scope: Scope) -> list[Statement]:
@@ -174,9 +175,9 @@ def _if(node: Node, scope: Scope) -> list[Statement]:
             return _static_if(test, consequence, otherwise_node, node, scope)
         then = block(consequence, scope)
         otherwise = block(otherwise_node, scope) if otherwise_node is not None else None
-        made = If(test, then, otherwise, scope.span(node))
+        made = If(test, then, otherwise, scope.where(node))
         if before:
-            return [Block((*before, made), scope.span(node))]
+            return [Block((*before, made), scope.where(node))]
         return [made]
     finally:
         scope.pop()
@@ -196,7 +197,7 @@ def _condition(node: Node, scope: Scope) -> tuple[tuple[Statement, ...], Express
     """The condition of an `if` or a loop, and what it declares before."""
     clause = node.child_by_field_name("condition")
     if clause is None:
-        return (), Literal(True, BOOL, scope.span(node))
+        return (), Literal(True, BOOL, scope.where(node))
     if clause.type == "condition_clause":
         before: list[Statement] = []
         initializer = clause.child_by_field_name("initializer")
@@ -210,7 +211,7 @@ def _condition(node: Node, scope: Scope) -> tuple[tuple[Statement, ...], Express
             before += statement(value, scope)
             last = before[-1]
             if isinstance(last, Declare):
-                name = Name(last.variable, last.variable.type, last.span)
+                name = Name(last.variable, last.variable.type, last.where)
                 return tuple(before), condition(name)
             return tuple(before), scope.opaque(value, "this condition declares no scalar", BOOL)
         clause = value if value is not None else clause
@@ -231,7 +232,7 @@ def _loop(kind: OneOf["for", "while", "do"], node: Node, scope: Scope) -> list[S
             initial = (
                 tuple(statement(start, scope))
                 if start.type == "declaration"
-                else (Evaluate(expression(start, scope), scope.span(start)),)
+                else (Evaluate(expression(start, scope), scope.where(start)),)
             )
         test: Expression | None = None
         clause = node.child_by_field_name("condition")
@@ -252,8 +253,8 @@ def _loop(kind: OneOf["for", "while", "do"], node: Node, scope: Scope) -> list[S
             head_start = node.start_byte
             end = body_node.start_byte if body_node is not None else node.end_byte
             head_end = head_start + len(text[head_start:end].rstrip())
-        head = scope.program.expanded.span(head_start, head_end)
-        return [Loop(kind, initial, test, step, body, scope.span(node), head)]
+        head = Place(scope.program.expanded, head_start, head_end)
+        return [Loop(kind, initial, test, step, body, scope.where(node), head)]
     finally:
         scope.pop()
 
@@ -293,10 +294,10 @@ def _switch(node: Node, scope: Scope) -> list[Statement]:
             if made is not None:
                 made = convert(made, subject.type)
             with _leaving(scope, scope.ways_out | {"break"}):
-                cases.append(Case(made, statements(rest, scope), scope.span(child)))
+                cases.append(Case(made, statements(rest, scope), scope.where(child)))
     finally:
         scope.pop()
-    return [Switch(subject, tuple(cases), scope.span(node))]
+    return [Switch(subject, tuple(cases), scope.where(node))]
 
 
 _OF_LOOPS = frozenset({"break", "continue"})
@@ -315,40 +316,40 @@ def _leaving(scope: Scope, ways: frozenset[str]) -> Iterator[None]:
 def _break(node: Node, scope: Scope) -> list[Statement]:
     if "break" not in scope.ways_out:
         return [scope.opaque_statement(node, "a break outside every loop and switch")]
-    return [Break(scope.span(node))]
+    return [Break(scope.where(node))]
 
 
 def _continue(node: Node, scope: Scope) -> list[Statement]:
     if "continue" not in scope.ways_out:
         return [scope.opaque_statement(node, "a continue outside every loop")]
-    return [Continue(scope.span(node))]
+    return [Continue(scope.where(node))]
 
 
 def _return(node: Node, scope: Scope) -> list[Statement]:
     inner = children_of(node)
-    span = scope.span(node)
+    where = scope.where(node)
     if not inner:
-        return [Return(None, span)]
+        return [Return(None, where)]
     if inner[0].type == "initializer_list":
-        return [Return(braced(inner[0], scope.result, scope), span)]
+        return [Return(braced(inner[0], scope.result, scope), where)]
     value = expression(inner[0], scope)
     if scope.result == VOID:
-        return [Evaluate(value, span), Return(None, span)]
+        return [Evaluate(value, where), Return(None, where)]
     if scope.returns_place:
         found = address(value)
         if found is None:
             value = scope.opaque(node, "a reference to a value is returned", scope.result)
-        return [Return(found if found is not None else value, span)]
+        return [Return(found if found is not None else value, where)]
     if isinstance(scope.result, Unknown) and scope.result.name == "auto":
         scope.result = decay(value).type
     if value.type == ADDRESS:
         scope.result = ADDRESS
-    return [Return(objects.fitted(value, scope.result, node, scope), span)]
+    return [Return(objects.fitted(value, scope.result, node, scope), where)]
 
 
 def _range_for(node: Node, scope: Scope) -> list[Statement]:
     """`for (T x : array)`: the elements of an array of known length in order."""
-    span = scope.span(node)
+    where = scope.where(node)
     scope.push()
     try:
         right = node.child_by_field_name("right")
@@ -358,31 +359,31 @@ def _range_for(node: Node, scope: Scope) -> list[Statement]:
             return [scope.opaque_statement(node, "this loop is not understood")]
         over = expression(right, scope)
         if isinstance(over.type, Struct) and over.type.template == "array":
-            over = Component(over, 0, over.type.members[0].type, span)
+            over = Component(over, 0, over.type.members[0].type, where)
         kind = over.type
         if not isinstance(kind, Array) or kind.length is None or not is_place(over):
             return [scope.opaque_statement(node, "a loop over this is not understood")]
-        position = scope.declare("", INT, "local", span)
-        name = Name(position, INT, span)
-        start = Declare(position, Literal(0, INT, span), span)
-        test = Binary("less", name, Literal(kind.length, INT, span), BOOL, span)
-        step = Step(name, 1, True, INT, span)
-        place = Element(over, name, kind.element, span)
+        position = scope.declare("", INT, "local", where)
+        name = Name(position, INT, where)
+        start = Declare(position, Literal(0, INT, where), where)
+        test = Binary("less", name, Literal(kind.length, INT, where), BOOL, where)
+        step = Step(name, 1, True, INT, where)
+        place = Element(over, name, kind.element, where)
         auto = type_node is not None and type_node.type == "placeholder_type_specifier"
         base = kind.element if auto else resolve(type_node, scope)
         what = declared(declarator, base, scope, extent)
         scope.push()
         if what.reference:
-            variable = scope.declare(what.name, kind.element, "reference", span)
-            taken = Declare(variable, place, span)
+            variable = scope.declare(what.name, kind.element, "reference", where)
+            taken = Declare(variable, place, where)
         else:
-            variable = scope.declare(what.name, what.type, "local", span)
-            taken = Declare(variable, objects.fitted(place, what.type, node, scope), span)
+            variable = scope.declare(what.name, what.type, "local", where)
+            taken = Declare(variable, objects.fitted(place, what.type, node, scope), where)
         with _leaving(scope, _OF_LOOPS):
             body = block(node.child_by_field_name("body"), scope)
         scope.pop()
-        whole = Block((taken, *body.body), body.span)
-        return [Loop("for", (start,), test, step, whole, span, span)]
+        whole = Block((taken, *body.body), body.where)
+        return [Loop("for", (start,), test, step, whole, where, where)]
     finally:
         scope.pop()
 

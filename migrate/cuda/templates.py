@@ -156,11 +156,11 @@ def bind(parameter: TemplateParameter, value: Binding, inner: Scope, outer: Scop
         kind = resolve(parameter.type, inner) if parameter.type is not None else None
         scalar = kind if isinstance(kind, Scalar) else literal_type(value)
         fitted = converted(value, scalar)
-        span = outer.span(parameter.type) if parameter.type is not None else None
+        where = outer.where(parameter.type) if parameter.type is not None else None
         inner.frames[0][parameter.name] = Literal(
             value if fitted is None else fitted,
             scalar,
-            span if span is not None else inner.program.source.whole(),
+            where if where is not None else inner.program.source.whole(),
         )
     else:
         inner.types[parameter.name] = value

@@ -143,7 +143,7 @@ def _integer(request: Request) -> Lowered:
         isinstance(v.type, Scalar) and v.type.is_unsigned for v in values
     ):
         function = "udot"
-    made = inlined(_TEXT, function, {}, values, request.span, request.name)
+    made = inlined(_TEXT, function, {}, values, request.where, request.name)
     return request.opaque(made) if isinstance(made, str) else made
 
 

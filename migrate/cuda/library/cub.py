@@ -108,7 +108,7 @@ def _parts(request: Request) -> tuple[Type, int]:
 
 
 def _thread(request: Request) -> Expression:
-    return convert(linear("threadIdx", "blockDim", request.span), INT)
+    return convert(linear("threadIdx", "blockDim", request.where), INT)
 
 
 def _finish(
@@ -124,7 +124,7 @@ def _finish(
     kind = request.base.type
     assert isinstance(kind, Library)
     name = f"cub::{kind.name}::{request.name}"
-    made = inlined(text, function, bindings, arguments, request.span, name, combine, prefix)
+    made = inlined(text, function, bindings, arguments, request.where, name, combine, prefix)
     return request.opaque(made) if isinstance(made, str) else made
 
 
@@ -181,7 +181,7 @@ def _warp_reduce(request: Request) -> Lowered:
         return _finish(request, REDUCE, "warp_reduce", bindings, [value], combine)
     if len(rest) > 1:
         return None
-    lane = arithmetic("fmod", _thread(request), integer(width, request.span))
+    lane = arithmetic("fmod", _thread(request), integer(width, request.where))
     valid = request.value(len(request.arguments) - 1)
     return _finish(request, REDUCE, "warp_reduce_some", bindings, [value, lane, valid], combine)
 
@@ -239,7 +239,7 @@ def _block_scan(request: Request) -> Lowered:
 
 
 def _zero(kind: Type, request: Request) -> Expression | None:
-    return Literal(0, kind, request.span) if isinstance(kind, Scalar) else None
+    return Literal(0, kind, request.where) if isinstance(kind, Scalar) else None
 
 
 def _move(request: Request) -> Lowered:

@@ -39,6 +39,7 @@ from migrate.cuda.library.exchanges import EXCHANGES, VOTES, exchange
 from migrate.cuda.library.operators import combiner
 from migrate.cuda.library.request import Lowered, Parameters, Request, thing, unclear
 from migrate.cuda.library.text import inlined
+from migrate.cuda.origins import Where
 from migrate.cuda.types import (
     BOOL,
     UNSIGNED,
@@ -46,7 +47,6 @@ from migrate.cuda.types import (
     Library,
     Type,
 )
-from migrate.source import Span
 
 BLOCK = Library("thread_block")
 GRID = Library("grid_group")
@@ -71,15 +71,15 @@ def _tile_type(parameters: Parameters) -> Type | None:
 
 
 def _this_thread_block(request: Request) -> Lowered:
-    return thing(BLOCK, "this_thread_block()", request.span)
+    return thing(BLOCK, "this_thread_block()", request.where)
 
 
 def _this_grid(request: Request) -> Lowered:
-    return thing(GRID, "this_grid()", request.span)
+    return thing(GRID, "this_grid()", request.where)
 
 
 def _this_thread(request: Request) -> Lowered:
-    return thing(tile(1), "this_thread()", request.span)
+    return thing(tile(1), "this_thread()", request.where)
 
 
 def _cluster(request: Request) -> Lowered:
@@ -103,19 +103,19 @@ def _partition(request: Request) -> Lowered:
         return request.opaque(f"a partition of {parent} is not understood")
     if width > whole:
         return request.opaque(f"a tile of {width} threads does not fit in {parent}")
-    return thing(tile(width), "tiled_partition", request.span)
+    return thing(tile(width), "tiled_partition", request.where)
 
 
 def _coalesced(request: Request) -> Lowered:
     """The active lanes: their mask becomes a variable where the group is declared."""
-    span = request.span
-    everyone = Literal(True, BOOL, span)
+    where = request.where
+    everyone = Literal(True, BOOL, where)
     ballot = SHUFFLES["__ballot_sync"]
-    full = integer(0xFFFFFFFF, span, UNSIGNED)
-    mask = Shuffle(ballot, full, everyone, None, None, UNSIGNED, span)
-    variable = request.scope.declare("(active lanes)", UNSIGNED, "local", span)
-    declared = Declare(variable, mask, span)
-    return thing(Library("coalesced_group", (declared,)), "coalesced_threads()", span)
+    full = integer(0xFFFFFFFF, where, UNSIGNED)
+    mask = Shuffle(ballot, full, everyone, None, None, UNSIGNED, where)
+    variable = request.scope.declare("(active lanes)", UNSIGNED, "local", where)
+    declared = Declare(variable, mask, where)
+    return thing(Library("coalesced_group", (declared,)), "coalesced_threads()", where)
 
 
 def _sync(request: Request) -> Lowered:
@@ -127,11 +127,11 @@ def _sync(request: Request) -> Lowered:
 def _barrier(group: Library, request: Request) -> tuple[Statement, ...] | Expression:
     match group.name:
         case "thread_block":
-            return (Barrier("block", request.span),)
+            return (Barrier("block", request.where),)
         case "thread_block_tile" | "coalesced_group":
-            return (Barrier("warp", request.span),)
+            return (Barrier("warp", request.where),)
         case "grid_group":
-            return (Barrier("grid", request.span),)
+            return (Barrier("grid", request.where),)
         case _:
             return request.opaque(f"a barrier of {group} is not understood")
 
@@ -191,13 +191,13 @@ def _collective(request: Request) -> Lowered:
     assert isinstance(width, int)
     arguments = [value]
     if request.name != "reduce":
-        arguments.append(_rank(group.type, request.span))
+        arguments.append(_rank(group.type, request.where))
     made = inlined(
         _TREE,
         request.name,
         {"T": value.type, "N": width},
         arguments,
-        request.span,
+        request.where,
         name,
         combine,
     )
@@ -207,12 +207,12 @@ def _collective(request: Request) -> Lowered:
 # Members
 
 
-def _rank(group: Library, span: Span) -> Expression:
-    rank = linear("threadIdx", "blockDim", span)
+def _rank(group: Library, where: Where) -> Expression:
+    rank = linear("threadIdx", "blockDim", where)
     if group.name == "thread_block_tile":
         width = group.parameters[0]
         assert isinstance(width, int)
-        return arithmetic("fmod", rank, integer(width, span, UNSIGNED))
+        return arithmetic("fmod", rank, integer(width, where, UNSIGNED))
     return rank
 
 
@@ -231,95 +231,95 @@ def _query(group: Library, name: str, request: Request) -> Lowered:
     """A number that a group knows about itself."""
     match group.name:
         case "thread_block":
-            return _block_query(name, request.span)
+            return _block_query(name, request.where)
         case "thread_block_tile":
-            return _tile_query(group, name, request.span)
+            return _tile_query(group, name, request.where)
         case "grid_group":
-            return _grid_query(name, request.span)
+            return _grid_query(name, request.where)
         case "coalesced_group":
-            return _active_query(group, name, request.span)
+            return _active_query(group, name, request.where)
         case _:
             return None
 
 
-def _block_query(name: str, span: Span) -> Expression | None:
+def _block_query(name: str, where: Where) -> Expression | None:
     match name:
         case "thread_rank":
-            return linear("threadIdx", "blockDim", span)
+            return linear("threadIdx", "blockDim", where)
         case "size" | "num_threads":
-            return volume("blockDim", span)
+            return volume("blockDim", where)
         case "group_index":
-            return dimensions("blockIdx", span)
+            return dimensions("blockIdx", where)
         case "thread_index":
-            return dimensions("threadIdx", span)
+            return dimensions("threadIdx", where)
         case "group_dim" | "dim_threads":
-            return dimensions("blockDim", span)
+            return dimensions("blockDim", where)
         case _:
             return None
 
 
-def _tile_query(group: Library, name: str, span: Span) -> Expression | None:
+def _tile_query(group: Library, name: str, where: Where) -> Expression | None:
     width = group.parameters[0]
     assert isinstance(width, int)
-    size = integer(width, span, UNSIGNED)
+    size = integer(width, where, UNSIGNED)
     match name:
         case "thread_rank":
-            return _rank(group, span)
+            return _rank(group, where)
         case "size" | "num_threads":
             return size
         case "meta_group_rank":
-            return arithmetic("divide", linear("threadIdx", "blockDim", span), size)
+            return arithmetic("divide", linear("threadIdx", "blockDim", where), size)
         case "meta_group_size":
-            rest = integer(width - 1, span, UNSIGNED)
-            return arithmetic("divide", arithmetic("add", volume("blockDim", span), rest), size)
+            rest = integer(width - 1, where, UNSIGNED)
+            return arithmetic("divide", arithmetic("add", volume("blockDim", where), rest), size)
         case _:
             return None
 
 
-def _grid_query(name: str, span: Span) -> Expression | None:
+def _grid_query(name: str, where: Where) -> Expression | None:
     match name:
         case "size" | "num_threads" | "thread_rank":
-            blocks = volume("gridDim", span)
-            threads = convert(volume("blockDim", span), UNSIGNED_LONG_LONG)
+            blocks = volume("gridDim", where)
+            threads = convert(volume("blockDim", where), UNSIGNED_LONG_LONG)
             if name != "thread_rank":
                 return arithmetic("multiply", convert(blocks, UNSIGNED_LONG_LONG), threads)
-            before = convert(linear("blockIdx", "gridDim", span), UNSIGNED_LONG_LONG)
-            own = convert(linear("threadIdx", "blockDim", span), UNSIGNED_LONG_LONG)
+            before = convert(linear("blockIdx", "gridDim", where), UNSIGNED_LONG_LONG)
+            own = convert(linear("threadIdx", "blockDim", where), UNSIGNED_LONG_LONG)
             return arithmetic("add", arithmetic("multiply", before, threads), own)
         case "block_rank":
-            return convert(linear("blockIdx", "gridDim", span), UNSIGNED_LONG_LONG)
+            return convert(linear("blockIdx", "gridDim", where), UNSIGNED_LONG_LONG)
         case "num_blocks":
-            return convert(volume("gridDim", span), UNSIGNED_LONG_LONG)
+            return convert(volume("gridDim", where), UNSIGNED_LONG_LONG)
         case "block_index":
-            return dimensions("blockIdx", span)
+            return dimensions("blockIdx", where)
         case "group_dim" | "dim_blocks":
-            return dimensions("gridDim", span)
+            return dimensions("gridDim", where)
         case "is_valid":
-            return Literal(True, BOOL, span)
+            return Literal(True, BOOL, where)
         case _:
             return None
 
 
-def _active_query(group: Library, name: str, span: Span) -> Expression | None:
-    mask = _active_mask(group, span)
+def _active_query(group: Library, name: str, where: Where) -> Expression | None:
+    mask = _active_mask(group, where)
     match name:
         case "size" | "num_threads":
-            return _count(mask, span)
+            return _count(mask, where)
         case "thread_rank":
             place = arithmetic(
-                "fmod", linear("threadIdx", "blockDim", span), integer(32, span, UNSIGNED)
+                "fmod", linear("threadIdx", "blockDim", where), integer(32, where, UNSIGNED)
             )
-            one = integer(1, span, UNSIGNED)
+            one = integer(1, where, UNSIGNED)
             below = arithmetic("subtract", arithmetic("left_shift", one, place), one)
-            return _count(arithmetic("bitwise_and", mask, below), span)
+            return _count(arithmetic("bitwise_and", mask, below), where)
         case _:
             return None
 
 
-def _active_mask(group: Library, span: Span) -> Expression:
+def _active_mask(group: Library, where: Where) -> Expression:
     declared = group.parameters[0]
     assert isinstance(declared, Declare)
-    return Name(declared.variable, UNSIGNED, span)
+    return Name(declared.variable, UNSIGNED, where)
 
 
 _COUNT = """
@@ -331,8 +331,8 @@ __device__ unsigned count(unsigned bits) {
 """
 
 
-def _count(mask: Expression, span: Span) -> Expression:
-    made = inlined(_COUNT, "count", {}, [mask], span, "cg::coalesced_group")
+def _count(mask: Expression, where: Where) -> Expression:
+    made = inlined(_COUNT, "count", {}, [mask], where, "cg::coalesced_group")
     assert not isinstance(made, str)
     return made
 

@@ -173,7 +173,7 @@ def _pair(request: Request) -> Lowered:
     def make(given: Sequence[Expression]) -> Expression:
         return convert(_scalar(scalar, given, request), kind.element)
 
-    return by_component(request.name, values, make, kind, request.span)
+    return by_component(request.name, values, make, kind, request.where)
 
 
 def _both(request: Request) -> Lowered:
@@ -186,9 +186,9 @@ def _both(request: Request) -> Lowered:
         low, high = (
             _scalar(scalar, [component(value, at) for value in given], request) for at in (0, 1)
         )
-        return Logical("and", low, high, BOOL, request.span)
+        return Logical("and", low, high, BOOL, request.where)
 
-    return let(request.name, found[0], make, request.span)
+    return let(request.name, found[0], make, request.where)
 
 
 def _clamped(scalar: str, ceiling: bool) -> Handler:
@@ -198,10 +198,10 @@ def _clamped(scalar: str, ceiling: bool) -> Handler:
         value = _scalar(scalar, given, request)
         if not isinstance(value.type, Scalar):
             return value
-        zero = Literal(0.0, value.type, request.span)
+        zero = Literal(0.0, value.type, request.where)
         if not ceiling:
             return _scalar("__hmax_nan", [value, zero], request)
-        one = Literal(1.0, value.type, request.span)
+        one = Literal(1.0, value.type, request.where)
         return _scalar("__hmin", [_scalar("__hmax", [value, zero], request), one], request)
 
     def handler(request: Request) -> Lowered:
@@ -216,7 +216,7 @@ def _clamped(scalar: str, ceiling: bool) -> Handler:
         if not isinstance(found, tuple):
             return found
         return by_component(
-            request.name, values, lambda given: each(given, request), kind, request.span
+            request.name, values, lambda given: each(given, request), kind, request.where
         )
 
     return handler
@@ -247,10 +247,10 @@ def _assembled(
             found = parts(arguments)
             if isinstance(kind, Vector):
                 made = tuple(convert(part, kind.element, written=True) for part in found)
-                return MakeVector(made, kind, request.span)
+                return MakeVector(made, kind, request.where)
             return convert(found[0], kind, written=True)
 
-        return let(request.name, given, make, request.span)
+        return let(request.name, given, make, request.where)
 
     return handler
 

@@ -77,7 +77,7 @@ class Operands:
     """
 
     def __init__(self, read: Assembly, node: Node, scope: Scope) -> None:
-        self.span = scope.span(node)
+        self.where = scope.where(node)
         self.scope = scope
         self._read = read
         self._values: dict[int, Expression] = {}
@@ -87,9 +87,9 @@ class Operands:
             kind = _LOCAL.get(word)
             if kind is None:
                 continue
-            variable = scope.declare(f"({name})", kind, "local", self.span)
+            variable = scope.declare(f"({name})", kind, "local", self.where)
             self._locals[name] = variable
-            self.declared.append(Declare(variable, None, self.span))
+            self.declared.append(Declare(variable, None, self.where))
 
     def value(self, text: str) -> Expression:
         """A register, a special register or an immediate; `Refused` for anything else."""
@@ -99,18 +99,18 @@ class Operands:
         plain = text.replace("%%", "%")
         variable = self._locals.get(text)
         if variable is not None:
-            return Name(variable, variable.type, self.span)
+            return Name(variable, variable.type, self.where)
         special = _SPECIAL.match(text)
         if special is not None:
             which, axis = special.groups()
-            return builtin(_BUILTINS[which], "xyz".index(axis), self.span)
+            return builtin(_BUILTINS[which], "xyz".index(axis), self.where)
         if plain == "%laneid":
-            return lane(self.span)
+            return lane(self.where)
         immediate = _immediate(text)
         if immediate is None:
             raise Refused(f"the operand {plain} of this assembly is not understood")
         value, kind = immediate
-        return Literal(value, kind, self.span)
+        return Literal(value, kind, self.where)
 
     def _numbered(self, number: int) -> Expression:
         from migrate.cuda.expressions import expression
@@ -149,9 +149,9 @@ class Operands:
         if not isinstance(made.type, Pointer):
             raise Refused("an address that no pointer is known for")
         if rest.strip():
-            bytes_ = Cast(made, ADDRESS, self.span, written=False)
-            offset = integer(self.constant(rest.strip()), self.span)
-            made = Binary("add", bytes_, offset, ADDRESS, self.span)
+            bytes_ = Cast(made, ADDRESS, self.where, written=False)
+            offset = integer(self.constant(rest.strip()), self.where)
+            made = Binary("add", bytes_, offset, ADDRESS, self.where)
         return made
 
     def pointer(self, text: str, kind: Type) -> Expression:
@@ -159,13 +159,13 @@ class Operands:
         made = self.address(text)
         wanted = Pointer(kind)
         assert isinstance(made.type, Pointer)
-        return made if made.type.element == kind else Cast(made, wanted, self.span, written=False)
+        return made if made.type.element == kind else Cast(made, wanted, self.where, written=False)
 
     def cell(self, pointer: Expression, index: Expression, kind: Type) -> Element:
-        return Element(pointer, index, kind, self.span)
+        return Element(pointer, index, kind, self.where)
 
     def pair(self, parts: Sequence[Expression], kind: Vector) -> Expression:
-        return MakeVector(tuple(parts), kind, self.span)
+        return MakeVector(tuple(parts), kind, self.where)
 
     def half(self, register: Expression, at: int) -> Expression:
         return component(register, at)
@@ -176,8 +176,10 @@ class Operands:
             raise Refused("this assembly writes to what is no variable")
         place = packed(place, value.type)
         return Evaluate(
-            Assign(place, None, self.as_type(value, place.type), place.type, place.type, self.span),
-            self.span,
+            Assign(
+                place, None, self.as_type(value, place.type), place.type, place.type, self.where
+            ),
+            self.where,
         )
 
     def as_type(self, value: Expression, kind: Type) -> Expression:

@@ -93,10 +93,10 @@ def _combined(operator: str, left: Expression, right: Expression) -> Expression:
                 [left, right],
                 lambda pair: _combined(operator, pair[0], pair[1]),
                 kind,
-                left.span,
+                left.where,
             )
         case Scalar() as scalar if operator in _EXTREMA:
-            return Intrinsic(_EXTREMA[operator], (left, right), scalar, left.span)
+            return Intrinsic(_EXTREMA[operator], (left, right), scalar, left.where)
         case _:
             return arithmetic(operator, left, right)
 

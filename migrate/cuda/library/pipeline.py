@@ -29,6 +29,7 @@ from migrate.cuda.library.build import arithmetic, integer, linear, volume
 from migrate.cuda.library.operands import pointed
 from migrate.cuda.library.request import Handler, Lowered, Request, TypeMaker, unclear
 from migrate.cuda.library.text import inlined
+from migrate.cuda.origins import Where
 from migrate.cuda.types import (
     ADDRESS,
     BOOL,
@@ -45,11 +46,10 @@ from migrate.cuda.types import (
     Type,
     scalar_of,
 )
-from migrate.source import Span
 
 
 def copied(
-    target: Expression, source: Expression, size: int, some: Expression | None, span: Span
+    target: Expression, source: Expression, size: int, some: Expression | None, where: Where
 ) -> AsyncCopy:
     """A copy of 4, 8 or 16 bytes, of which `some` are read and the rest is zero."""
     held = pointed(source) or pointed(target)
@@ -57,21 +57,21 @@ def copied(
     made: list[Statement] = []
     if some is None:
         kind = _word(scalar, size)
-        made.append(_assigned(_cell(target, 0, kind, span), _cell(source, 0, kind, span), span))
+        made.append(_assigned(_cell(target, 0, kind, where), _cell(source, 0, kind, where), where))
     else:
         for at in range(max(size // scalar.size, 1)):
             behind = Binary(
                 "less",
-                integer(at * scalar.size, span, LONG),
+                integer(at * scalar.size, where, LONG),
                 convert(some, LONG),
                 BOOL,
-                span,
+                where,
             )
             value = Conditional(
-                behind, _cell(source, at, scalar, span), Literal(0, scalar, span), scalar, span
+                behind, _cell(source, at, scalar, where), Literal(0, scalar, where), scalar, where
             )
-            made.append(_assigned(_cell(target, at, scalar, span), value, span))
-    return AsyncCopy(Block(tuple(made), span), target, size, span)
+            made.append(_assigned(_cell(target, at, scalar, where), value, where))
+    return AsyncCopy(Block(tuple(made), where), target, size, where)
 
 
 def _word(scalar: Scalar, size: int) -> Type:
@@ -84,16 +84,16 @@ def _word(scalar: Scalar, size: int) -> Type:
     return NAMED[f"{base}{count}"] if count > 1 else NAMED.get(base) or UNSIGNED
 
 
-def _cell(pointer: Expression, at: int, kind: Type, span: Span) -> Element:
+def _cell(pointer: Expression, at: int, kind: Type, where: Where) -> Element:
     pointer = decay(pointer)
     assert isinstance(pointer.type, Pointer)
     if pointer.type.element != kind:
-        pointer = Cast(pointer, Pointer(kind), span, written=False)
-    return Element(pointer, integer(at, span), kind, span)
+        pointer = Cast(pointer, Pointer(kind), where, written=False)
+    return Element(pointer, integer(at, where), kind, where)
 
 
-def _assigned(place: Element, value: Expression, span: Span) -> Statement:
-    return Evaluate(Assign(place, None, value, place.type, place.type, span), span)
+def _assigned(place: Element, value: Expression, where: Where) -> Statement:
+    return Evaluate(Assign(place, None, value, place.type, place.type, where), where)
 
 
 def _primitive_copy(request: Request) -> Lowered:
@@ -111,20 +111,20 @@ def _primitive_copy(request: Request) -> Lowered:
         return request.opaque("a copy of what is no memory")
     some: Expression | None = None
     if len(values) == 4 and request.constant(3) != 0:
-        whole = integer(int(size), request.span, UNSIGNED_LONG)
+        whole = integer(int(size), request.where, UNSIGNED_LONG)
         some = arithmetic("subtract", whole, convert(values[3], UNSIGNED_LONG))
-    return (copied(values[0], values[1], int(size), some, request.span),)
+    return (copied(values[0], values[1], int(size), some, request.where),)
 
 
 def _commit(request: Request) -> Lowered:
-    return (AsyncGroup("commit", 0, False, request.span),)
+    return (AsyncGroup("commit", 0, False, request.where),)
 
 
 def _wait_prior(request: Request) -> Lowered:
     pending = request.constant(0)
     if pending is None or isinstance(pending, float):
         return request.opaque("how many copies may be under way is not constant")
-    return (AsyncGroup("wait", int(pending), False, request.span),)
+    return (AsyncGroup("wait", int(pending), False, request.where),)
 
 
 _COPY = """
@@ -151,13 +151,13 @@ def _group_copy(request: Request) -> Lowered:
     held = to.type.element if isinstance(to.type, Pointer) else None
     if held is None or not isinstance(source.type, Pointer) or source.type.element != held:
         return request.opaque("a copy between types is not understood")
-    span = request.span
-    width = integer(held.size, span, UNSIGNED_LONG)
+    where = request.where
+    width = integer(held.size, where, UNSIGNED_LONG)
     count = convert(arithmetic("divide", convert(size, UNSIGNED_LONG), width), INT)
-    rank = convert(linear("threadIdx", "blockDim", span), INT)
-    threads = convert(volume("blockDim", span), INT)
+    rank = convert(linear("threadIdx", "blockDim", where), INT)
+    threads = convert(volume("blockDim", where), INT)
     made = inlined(
-        _COPY, "copy", {"T": held}, [to, source, count, rank, threads], span, "cg::memcpy_async"
+        _COPY, "copy", {"T": held}, [to, source, count, rank, threads], where, "cg::memcpy_async"
     )
     return request.opaque(made) if isinstance(made, str) else made
 
@@ -167,7 +167,7 @@ def _group_wait(request: Request) -> Lowered:
     group = request.value(0).type if len(request.arguments) == 1 else None
     if not isinstance(group, Library) or group.name != "thread_block":
         return None
-    return (Barrier("block", request.span),)
+    return (Barrier("block", request.where),)
 
 
 def _shared_address(request: Request) -> Lowered:
@@ -180,7 +180,7 @@ def _shared_address(request: Request) -> Lowered:
         return bad
     if not isinstance(value.type, Pointer):
         return request.opaque("the shared address of what is no pointer")
-    return Cast(value, ADDRESS, request.span)
+    return Cast(value, ADDRESS, request.where)
 
 
 FUNCTIONS: dict[str, Handler] = {

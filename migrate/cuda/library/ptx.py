@@ -102,8 +102,8 @@ def _predicated(instruction: Instruction, operands: Operands) -> list[Statement]
     negated = instruction.predicate.startswith("!")
     test = condition(operands.value(instruction.predicate.lstrip("!")))
     if negated:
-        test = Unary("logical_not", test, BOOL, operands.span)
-    return [If(test, Block(tuple(made), operands.span), None, operands.span)]
+        test = Unary("logical_not", test, BOOL, operands.where)
+    return [If(test, Block(tuple(made), operands.where), None, operands.where)]
 
 
 def _mma(instruction: Instruction, operands: Operands) -> list[Statement]:
@@ -145,7 +145,7 @@ def _mma(instruction: Instruction, operands: Operands) -> list[Statement]:
             accumulator=_ELEMENTS[addend],
             result=_ELEMENTS[result],
             precision="tf32" if left == "tf32" else "",
-            span=operands.span,
+            where=operands.where,
         )
     ]
 
@@ -162,11 +162,11 @@ def _rows(instruction: Instruction, count: int) -> tuple[int, bool]:
 
 def _row(pointer: Expression, first: int, place: Expression, operands: Operands) -> Expression:
     """The address that another lane passes: that of lane `first + place`."""
-    span = operands.span
-    source = arithmetic("add", place, integer(first, span)) if first else place
-    full = integer(0xFFFFFFFF, span, UNSIGNED)
+    where = operands.where
+    source = arithmetic("add", place, integer(first, where)) if first else place
+    full = integer(0xFFFFFFFF, where, UNSIGNED)
     assert isinstance(pointer.type, Pointer)
-    return Shuffle(SHUFFLES["__shfl_sync"], full, pointer, source, None, pointer.type, span)
+    return Shuffle(SHUFFLES["__shfl_sync"], full, pointer, source, None, pointer.type, where)
 
 
 def _matrix(
@@ -175,11 +175,11 @@ def _matrix(
     """The registers, and for each the two cells of memory that its halves are."""
     held = list(operands.registers(registers, written=written))
     _, transposed = _rows(instruction, len(held))
-    span = operands.span
-    place = convert(lane(span), INT)
-    four = integer(4, span)
+    where = operands.where
+    place = convert(lane(where), INT)
+    four = integer(4, where)
     quarter, rest = arithmetic("divide", place, four), arithmetic("fmod", place, four)
-    pair = arithmetic("multiply", rest, integer(2, span))
+    pair = arithmetic("multiply", rest, integer(2, where))
     cells: list[list[Expression]] = []
     for at, register in enumerate(held):
         kind = register.type
@@ -188,7 +188,7 @@ def _matrix(
         pointer = operands.pointer(memory, kind.element)
         both: list[Expression] = []
         for half in (0, 1):
-            along = arithmetic("add", pair, integer(half, span)) if half else pair
+            along = arithmetic("add", pair, integer(half, where)) if half else pair
             row, column = (along, quarter) if transposed else (quarter, along)
             from_lane = _row(pointer, 8 * at, row, operands)
             both.append(operands.cell(from_lane, column, kind.element))
@@ -222,15 +222,15 @@ def _stmatrix(instruction: Instruction, operands: Operands) -> list[Statement]:
 
 def _cp(instruction: Instruction, operands: Operands) -> list[Statement]:
     words = instruction.modifiers
-    span = operands.span
+    where = operands.where
     if words[:1] != ("async",) or "bulk" in words:
         raise Refused(f"the PTX instruction {instruction.opcode} is not understood")
     if words == ("async", "commit_group"):
-        return [AsyncGroup("commit", 0, False, span)]
+        return [AsyncGroup("commit", 0, False, where)]
     if words == ("async", "wait_all"):
-        return [AsyncGroup("wait", 0, True, span)]
+        return [AsyncGroup("wait", 0, True, where)]
     if words == ("async", "wait_group") and len(instruction.operands) == 1:
-        return [AsyncGroup("wait", operands.constant(instruction.operands[0]), False, span)]
+        return [AsyncGroup("wait", operands.constant(instruction.operands[0]), False, where)]
     places = [one for one in words[1:] if one.split("::")[0] in ("shared", "global")]
     if len(places) != 2 or places[0].split("::")[0] != "shared":
         raise Refused(f"the PTX instruction {instruction.opcode} is not understood")
@@ -242,7 +242,7 @@ def _cp(instruction: Instruction, operands: Operands) -> list[Statement]:
     target = operands.address(instruction.operands[0])
     source = operands.address(instruction.operands[1])
     some = operands.value(instruction.operands[3]) if len(instruction.operands) == 4 else None
-    return [copied(target, source, size, some, span)]
+    return [copied(target, source, size, some, where)]
 
 
 _HANDLERS: dict[str, Callable[[Instruction, Operands], list[Statement]]] = {

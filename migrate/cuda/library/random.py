@@ -143,7 +143,7 @@ def _called(request: Request, function: str, arguments: Sequence[Expression]) ->
             f"{request.name} of {state}: only Philox's numbers are documented",
             _RESULTS.get(function),
         )
-    made = inlined(_TEXT, function, {"S": PHILOX}, values, request.span, request.name)
+    made = inlined(_TEXT, function, {"S": PHILOX}, values, request.where, request.name)
     return request.opaque(made) if isinstance(made, str) else made
 
 

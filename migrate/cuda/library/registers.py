@@ -229,4 +229,4 @@ def _exchanged(exchange: Shuffle, value: Expression, lane: Expression, kind: Vec
             type=one.type,
         )
 
-    return by_component(exchange.entry.name, given, part, kind, exchange.span)
+    return by_component(exchange.entry.name, given, part, kind, exchange.where)

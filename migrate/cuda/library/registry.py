@@ -234,7 +234,7 @@ def _of_class(function: Node, scope: Scope) -> Type | None:
 def _object(kind: Library, node: Node, scope: Scope) -> Expression:
     from migrate.cuda.library.request import thing
 
-    return thing(kind, scope.text(node)[:80], scope.span(node))
+    return thing(kind, scope.text(node)[:80], scope.where(node))
 
 
 def _member(function: Node, written: tuple[Node, ...], node: Node, scope: Scope) -> Lowered:
@@ -301,7 +301,7 @@ def statements(node: Node, scope: Scope) -> list[Statement] | None:
         return None
     if isinstance(made, tuple):
         return list(made)
-    return [Evaluate(made, scope.span(node))]
+    return [Evaluate(made, scope.where(node))]
 
 
 def _compared(node: Node, scope: Scope) -> list[Statement] | None:
@@ -364,6 +364,6 @@ def declare(
 
 def declared(name: str, kind: Library, node: Node, scope: Scope) -> list[Statement]:
     """A name for an object of a library's class, and the variable that it holds, if any."""
-    scope.declare(name, kind, "local", scope.span(node))
+    scope.declare(name, kind, "local", scope.where(node))
     held = kind.parameters[0] if kind.parameters else None
     return [held] if isinstance(held, Declare) else []

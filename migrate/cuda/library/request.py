@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from migrate.cuda.ast import Expression, OpaqueExpression, Statement
+from migrate.cuda.origins import Where
 from migrate.cuda.scope import Scope
 from migrate.cuda.types import Library, Scalar, Type, Unknown, Vector
-from migrate.source import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Request:
     base: Expression | None = None
 
     @property
-    def span(self) -> Span:
-        return self.scope.span(self.node)
+    def where(self) -> Where:
+        return self.scope.where(self.node)
 
     def value(self, position: int) -> Expression:
         """The typed expression of one argument."""
@@ -76,9 +76,9 @@ Parameters = tuple["Type | int | float | bool", ...]
 TypeMaker = Callable[[Parameters], "Type | None"]
 
 
-def thing(kind: Library, text: str, span: Span) -> Expression:
+def thing(kind: Library, text: str, where: Where) -> Expression:
     """An object of a library as an expression.  It has no value: nothing evaluates it."""
-    return OpaqueExpression(text, f"an object of {kind} is used as a value", kind, span)
+    return OpaqueExpression(text, f"an object of {kind} is used as a value", kind, where)
 
 
 def unclear(values: list[Expression]) -> Expression | None:

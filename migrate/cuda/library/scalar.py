@@ -114,7 +114,7 @@ def _cells(
         if kind is None or not isinstance(kind, Scalar | Vector):
             raise _refused(instruction)
         pointer = operands.pointer(memory, kind)
-        made.append((register, operands.cell(pointer, integer(at, operands.span), kind)))
+        made.append((register, operands.cell(pointer, integer(at, operands.where), kind)))
     return made
 
 
@@ -204,13 +204,13 @@ def _arithmetic(instruction: Instruction, operands: Operands) -> list[Statement]
         if pair is not None:
             return [operands.assign(target, _by_pairs(entry, values, pair, operands))]
         given = tuple(operands.as_type(value, kind) for value in values)
-        return [operands.assign(target, Intrinsic(entry, given, kind, operands.span))]
+        return [operands.assign(target, Intrinsic(entry, given, kind, operands.where))]
     operator = _INTEGER.get(opcode.rsplit(".", 1)[0])
     integer_kind = _WORDS.get(words[-1]) if words else None
     if operator is None or integer_kind is None or len(values) != 2:
         raise _refused(instruction)
     left, right = (operands.as_type(value, integer_kind) for value in values)
-    made = Binary(operator, left, right, integer_kind, operands.span)
+    made = Binary(operator, left, right, integer_kind, operands.where)
     return [operands.assign(target, made)]
 
 
@@ -224,9 +224,9 @@ def _by_pairs(
     return by_component(
         entry.name,
         values,
-        lambda given: Intrinsic(entry, tuple(given), pair.element, operands.span),
+        lambda given: Intrinsic(entry, tuple(given), pair.element, operands.where),
         pair,
-        operands.span,
+        operands.where,
     )
 
 
@@ -245,10 +245,10 @@ def _convert(instruction: Instruction, operands: Operands) -> list[Statement]:
     words = tuple(word for word in instruction.modifiers if word != "ftz")
     target = _target(instruction, operands)
     values = [operands.value(operand) for operand in instruction.operands[1:]]
-    span = operands.span
+    where = operands.where
     match words, values:
         case (("rna", "tf32", "f32"), [value]):
-            made = rounded_to_tf32(operands.as_type(value, FLOAT), span)
+            made = rounded_to_tf32(operands.as_type(value, FLOAT), where)
             return [operands.assign(target, made)]
         case (("rn", ("f16x2" | "bf16x2") as word, "f32"), [high, low]):
             kind = _PAIRS[word]
@@ -257,7 +257,7 @@ def _convert(instruction: Instruction, operands: Operands) -> list[Statement]:
                 convert(operands.as_type(value, FLOAT), kind.element, written=True)
                 for value in (low, high)
             )
-            return [operands.assign(target, MakeVector(parts, kind, span))]
+            return [operands.assign(target, MakeVector(parts, kind, where))]
         case (("rn", to, "f32"), [value]) if to in ("f16", "bf16"):
             made = convert(operands.as_type(value, FLOAT), _TYPES[to], written=True)
             return [operands.assign(target, made)]
@@ -287,7 +287,7 @@ def _set_predicate(instruction: Instruction, operands: Operands) -> list[Stateme
     left, right = (
         operands.as_type(operands.value(operand), kind) for operand in instruction.operands[1:]
     )
-    made = Binary(_COMPARISONS[words[0]], left, right, BOOL, operands.span)
+    made = Binary(_COMPARISONS[words[0]], left, right, BOOL, operands.where)
     return [operands.assign(target, made)]
 
 
@@ -316,7 +316,7 @@ def _shuffle(instruction: Instruction, operands: Operands) -> list[Statement]:
         raise _refused(instruction)
     entry = SHUFFLES[_EXCHANGES[words[1]]]
     made = Shuffle(
-        entry, convert(mask, UNSIGNED), value, convert(distance, INT), None, kind, operands.span
+        entry, convert(mask, UNSIGNED), value, convert(distance, INT), None, kind, operands.where
     )
     return [operands.assign(target, made)]
 
@@ -345,9 +345,9 @@ def _atomic(instruction: Instruction, operands: Operands) -> list[Statement]:
         raise _refused(instruction)
     pointer = operands.pointer(instruction.operands[returns], kind)
     value = operands.as_type(operands.value(instruction.operands[1 + returns]), kind)
-    made = Atomic(ATOMICS[_ATOMICS[words[0]]], pointer, (value,), kind, operands.span)
+    made = Atomic(ATOMICS[_ATOMICS[words[0]]], pointer, (value,), kind, operands.where)
     if not returns:
-        return [Evaluate(made, operands.span)]
+        return [Evaluate(made, operands.where)]
     target = _target(instruction, operands)
     return [operands.assign(target, made)]
 
@@ -358,11 +358,11 @@ def _barrier(instruction: Instruction, operands: Operands) -> list[Statement]:
         raise _refused(instruction)
     if operands.constant(instruction.operands[0]) != 0:
         raise Refused("a barrier of a part of the block is not understood")
-    return [Barrier("block", operands.span)]
+    return [Barrier("block", operands.where)]
 
 
 def _fence(_instruction: Instruction, operands: Operands) -> list[Statement]:
-    return [Barrier("fence", operands.span)]
+    return [Barrier("fence", operands.where)]
 
 
 SCALAR: dict[str, Callable[[Instruction, Operands], list[Statement]]] = {

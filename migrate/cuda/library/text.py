@@ -15,6 +15,7 @@ import msgspec
 
 from migrate.cuda.ast import Call, Expression, Function, Name, OpaqueExpression, Storage, Variable
 from migrate.cuda.conversions import convert, is_place
+from migrate.cuda.origins import Place, Where
 from migrate.cuda.parse import Program, parse
 from migrate.cuda.types import Plain, Type
 from migrate.source import Source, Span
@@ -50,7 +51,7 @@ def inlined(
     function: str,
     bindings: Mapping[str, Binding],
     arguments: Sequence[Expression],
-    span: Span,
+    where: Where,
     name: str,
     combine: Combine | None = None,
     prefix: Combine | None = None,
@@ -78,11 +79,11 @@ def inlined(
         if isinstance(converted, OpaqueExpression):
             return f"{name}: {converted.reason}"
         values.append(converted)
-    placing = _Placing(span, {"combine": combine, "prefix": prefix})
+    placing = _Placing(where, {"combine": combine, "prefix": prefix})
     placed: Function = msgspec.structs.replace(placing.tree(made), name=name)
     if placing.reason is not None:
         return f"{name}: {placing.reason}"
-    return Call(placed, (*values, *placing.functors), placed.result, span)
+    return Call(placed, (*values, *placing.functors), placed.result, where)
 
 
 @functools.lru_cache(maxsize=64)
@@ -106,8 +107,8 @@ class _Placing:
     those objects.  `reason` says why an operator could not be put in.
     """
 
-    def __init__(self, span: Span, operators: Mapping[str, Combine | None]) -> None:
-        self._span = span
+    def __init__(self, where: Where, operators: Mapping[str, Combine | None]) -> None:
+        self._span = where
         self._operators = {name: one for name, one in operators.items() if one is not None}
         self._parameters: dict[str, Variable] = {}
         self.functors: list[Expression] = []
@@ -118,7 +119,7 @@ class _Placing:
                 continue
             storage: Storage = "reference" if operator.changes else "parameter"
             number = FUNCTOR + len(self.functors)
-            self._parameters[name] = Variable(number, name, functor.type, storage, span)
+            self._parameters[name] = Variable(number, name, functor.type, storage, where)
             self.functors.append(functor)
 
     def tree(self, node: Any) -> Any:
@@ -154,4 +155,6 @@ class _Placing:
 
     def _copy(self, node: Any) -> Any:
         held = [getattr(node, name) for name in node.__struct_fields__]
-        return type(node)(*[self._span if isinstance(h, Span) else self.tree(h) for h in held])
+        return type(node)(
+            *[self._span if isinstance(h, Place | Span) else self.tree(h) for h in held]
+        )

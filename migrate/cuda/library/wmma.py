@@ -26,6 +26,7 @@ from migrate.cuda.library.request import (
     unclear,
 )
 from migrate.cuda.library.text import Binding, inlined
+from migrate.cuda.origins import Where
 from migrate.cuda.scope import Scope
 from migrate.cuda.types import (
     BFLOAT16,
@@ -42,7 +43,6 @@ from migrate.cuda.types import (
     Type,
 )
 from migrate.numerics.dtypes import DType
-from migrate.source import Span
 
 TF32 = Library("tf32")
 TFLOAT32 = Scalar("tf32", DType.TFLOAT32)
@@ -163,7 +163,7 @@ def _move(request: Request) -> Lowered:
         "ACROSS": by_rows != made.transposed,
     }
     both = [pointer, decay(fragment)] if storing else [decay(fragment), pointer]
-    arguments = [*both, given[2], convert(lane(request.span), INT)]
+    arguments = [*both, given[2], convert(lane(request.where), INT)]
     return _done(request, "store" if storing else "load", bindings, arguments)
 
 
@@ -171,7 +171,7 @@ def _done(
     request: Request, function: str, bindings: dict[str, Binding], arguments: list[Expression]
 ) -> Lowered:
     name = f"wmma::{request.name}"
-    made = inlined(_TEXT, function, bindings, arguments, request.span, name)
+    made = inlined(_TEXT, function, bindings, arguments, request.where, name)
     return request.opaque(made) if isinstance(made, str) else made
 
 
@@ -222,7 +222,7 @@ def _multiply(request: Request) -> Lowered:
         accumulator=c.scalar,
         result=d.scalar,
         precision=a.precision,
-        span=request.span,
+        where=request.where,
     )
     return (made,)
 
@@ -231,12 +231,12 @@ def _to_tf32(request: Request) -> Lowered:
     """`__float_to_tf32(x)`: to 10 bits of significand, to nearest with ties away from zero."""
     if len(request.arguments) != 1:
         return None
-    return rounded_to_tf32(request.value(0), request.span)
+    return rounded_to_tf32(request.value(0), request.where)
 
 
-def rounded_to_tf32(value: Expression, span: Span) -> Expression:
+def rounded_to_tf32(value: Expression, where: Where) -> Expression:
     """A float with the significand of tf32 (PTX ISA, cvt.rna.tf32.f32)."""
-    return Cast(Cast(convert(value, FLOAT), TFLOAT32, span), FLOAT, span)
+    return Cast(Cast(convert(value, FLOAT), TFLOAT32, where), FLOAT, where)
 
 
 # Members
@@ -249,7 +249,7 @@ def member(base: Expression, name: str, node: Node, scope: Scope) -> Expression 
         return None
     match name:
         case "num_elements" | "num_storage_elements":
-            return Literal(kind.length or 0, INT, scope.span(node))
+            return Literal(kind.length or 0, INT, scope.where(node))
         case "x":
             reason = _dependent(node, scope)
             return base if reason is None else scope.opaque(node, reason)

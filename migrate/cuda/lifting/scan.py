@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from migrate.cuda import ast
+from migrate.cuda.origins import Place
 from migrate.cuda.types import Array, Plain, Pointer, Scalar, scalar_of
 from migrate.source import Span
 
-_LEAVES = (Span, ast.Variable, ast.Function, Plain)
+_LEAVES = (Place, Span, ast.Variable, ast.Function, Plain)
 
-_NO_NODES = frozenset({"span", "head", "type", "compute"})
+_NO_NODES = frozenset({"where", "top", "type", "compute"})
 """Fields of nodes that hold no nodes."""
 
 
