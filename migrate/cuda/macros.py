@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import KeysView, Mapping
+from collections.abc import KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from migrate.cuda.statement_expressions import Reduced, reduce
-from migrate.cuda.tokens import Expansion, Token, tokens
+from migrate.cuda.tokens import Expansion, Token, made, tokens
 from migrate.source import MAX_NAME, Source
 
 MAX_WORK = 400_000
@@ -53,6 +53,7 @@ class Macro:
     start: int
     end: int
     reduced: Reduced | None = None
+    pastes: bool = False
     _body: tuple[Token, ...] | None = None
 
     @property
@@ -63,6 +64,7 @@ class Macro:
             body = tuple(token for token in found if token.kind != "newline")
             if self.parameters is not None:
                 self.reduced = reduce(body, self.parameters)
+            self.pastes = any(token.text in (b"#", b"##") for token in body)
             self._body = body
         return self._body
 
@@ -157,10 +159,14 @@ def expand(use: list[Token], table: Table, allowance: Allowance, nesting: int = 
                 name: expand(value, table, allowance, nesting + 1) for name, value in raw.items()
             }
             replaced = _substitute(macro, token, raw, full, expansion, allowance)
-            made = sum(len(piece.text) for piece in replaced if piece.kind == "string")
-            allowance.use(made // 16)
+            if macro.pastes:
+                size = sum(len(piece.text) for piece in replaced if piece.kind == "string")
+                allowance.use(size // 16)
             hidden = (token.hidden & closing.hidden) | {macro.name}
         allowance.use(len(replaced) * (1 + len(token.hidden) // 16))
+        if not any(piece.text in macros for piece in replaced):
+            out += replaced
+            continue
         work.extendleft(reversed(_hide(replaced, hidden, macros)))
     return out
 
@@ -181,7 +187,9 @@ def _hide(
 ) -> list[Token]:
     """Forbid that macros expand themselves; only what is a macro's name can."""
     return [
-        Token(*token[:7], token.hidden | names, token.spaced) if token.text in macros else token
+        made(Token, (*token[:7], token.hidden | names, token.spaced))
+        if token.text in macros
+        else token
         for token in replaced
     ]
 
@@ -237,11 +245,33 @@ def _substitute(
     allowance: Allowance,
 ) -> list[Token]:
     """The body with arguments in place of parameters; `#` and `##` done."""
-    out: list[Token] = []
     body = macro.body
     if macro.reduced is not None and macro.reduced.holds(full):
         body = macro.reduced.body
     allowance.use(len(body) // 8)
+    if macro.pastes:
+        out = _pasted(body, use, raw, full, expansion)
+    else:
+        out = []
+        for token in body:
+            if token.text in full and token.kind == "name":
+                out += _pieces(token, full, expansion, use)
+            else:
+                out.append(_spelled(token, expansion, use))
+    if out:
+        out[0] = made(Token, (*out[0][:8], use.spaced))
+    return out
+
+
+def _pasted(
+    body: Sequence[Token],
+    use: Token,
+    raw: dict[bytes, list[Token]],
+    full: dict[bytes, list[Token]],
+    expansion: Expansion,
+) -> list[Token]:
+    """The same of a body with `#` or `##`."""
+    out: list[Token] = []
     position = 0
     while position < len(body):
         token = body[position]
@@ -274,8 +304,6 @@ def _substitute(
         else:
             out.append(_spelled(token, expansion, use))
         position += 1
-    if out:
-        out[0] = Token(*out[0][:8], use.spaced)
     return out
 
 
@@ -287,31 +315,22 @@ def _pieces(
     pieces = [
         piece
         if piece.inside is not None
-        else Token(*piece[:6], expansion, piece.hidden, piece.spaced)
+        else made(Token, (*piece[:6], expansion, piece.hidden, piece.spaced))
         for piece in bound[token.text]
     ]
     if pieces:
-        pieces[0] = Token(*pieces[0][:8], token.spaced)
+        pieces[0] = made(Token, (*pieces[0][:8], token.spaced))
     return pieces
 
 
 def _spelled(token: Token, expansion: Expansion, use: Token) -> Token:
     kind, text, source, start, end, _, _, hidden, spaced = token
-    if source is None:
+    if source is not None:
+        place = (source, start, end, expansion)
+    else:
         # A definition that is in no file: everything it makes stands where it is used.
-        return Token(
-            kind,
-            text,
-            use.source,
-            expansion.start,
-            expansion.end,
-            use.expansion,
-            expansion,
-            hidden,
-            spaced,
-        )
-    found = (kind, text, source, start, end, expansion, expansion, hidden, spaced)
-    return tuple.__new__(Token, found)
+        place = (use.source, expansion.start, expansion.end, use.expansion)
+    return made(Token, (kind, text, *place, expansion, hidden, spaced))
 
 
 def _kind(text: bytes, fallback: str) -> str:

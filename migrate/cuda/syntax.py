@@ -23,7 +23,8 @@ Captures = dict[str, list[Node]]
 _QUESTIONS: Final = """
 (ERROR) @error
 (MISSING) @missing
-(parenthesized_expression) @parenthesized
+(parenthesized_expression
+  . [(identifier) (qualified_identifier) (template_function)] .) @parenthesized
 (cast_expression
   type: (type_descriptor !declarator type: [(type_identifier) (qualified_identifier)])
   value: [(unary_expression) (pointer_expression)]) @operation
