@@ -30,7 +30,9 @@ def call_expression(node: Node, scope: Scope) -> Expression:
     if made is not None:
         return made
     children = children_of(node.child_by_field_name("arguments"))
-    if any(child.type == "kernel_call_syntax" for child in node.children):
+    if node.named_child_count > 2 and any(
+        child.type == "kernel_call_syntax" for child in node.children
+    ):
         return scope.opaque(node, "a kernel launched from a kernel is not understood")
     core = innermost(function)
     match core.type:

@@ -46,6 +46,9 @@ def convert(expression: Expression, to: Type, *, written: bool = False) -> Expre
     Unknown types pass through: whoever made them has said why.  Between arithmetic types
     and between pointer types there is always a conversion; anything else is opaque.
     """
+    kind = expression.type
+    if kind is to:
+        return expression
     expression = decay(expression) if isinstance(to, Pointer) else expression
     kind = expression.type
     if kind == to or isinstance(kind, Unknown) or isinstance(to, Unknown):
@@ -139,6 +142,8 @@ def balance(left: Expression, right: Expression) -> tuple[Expression, Expression
     """Both operands in their common arithmetic type; `None` where they have none."""
     if not isinstance(left.type, Scalar) or not isinstance(right.type, Scalar):
         return None
+    if left.type is right.type and (left.type.is_float or left.type.rank >= INT.rank):
+        return left, right, left.type
     kind = common(left.type, right.type)
     if kind is None:
         return None

@@ -96,8 +96,9 @@ def _declare(
     declarator: Node, base: Type, auto: bool, words: set[str], node: Node, scope: Scope
 ) -> list[Statement]:
     const = bool(words & {"const", "constexpr"})
-    if declarator.type == "structured_binding_declarator" or any(
-        child.type == "structured_binding_declarator" for child in declarator.children
+    if declarator.type != "identifier" and any(
+        part.type == "structured_binding_declarator"
+        for part in (declarator, *declarator.named_children)
     ):
         return [scope.opaque_statement(node, "a structured binding is not understood")]
     what = declared(declarator, base, scope, extent, const=const)

@@ -18,9 +18,11 @@ from migrate.cuda.ast import (
     Conditional,
     Expression,
     Literal,
+    Name,
     OpaqueExpression,
     Step,
     Unary,
+    Variable,
 )
 from migrate.cuda.braces import braced
 from migrate.cuda.conversions import (
@@ -39,6 +41,7 @@ from migrate.cuda.definitions import innermost
 from migrate.cuda.folding import fold
 from migrate.cuda.library import registry
 from migrate.cuda.operators import ARITHMETIC, binary, cast_to, dereference, element
+from migrate.cuda.origins import Place
 from migrate.cuda.scope import MAX_DEPTH, Binding, Scope
 from migrate.cuda.types import (
     BOOL,
@@ -67,11 +70,15 @@ def expression(node: Node | None, scope: Scope) -> Expression:
     """The typed expression of a node; what is not understood comes back opaque."""
     if node is None:
         raise ValueError("no expression node")
-    scope.meter.step()
     kind = node.type
+    leaf = _LEAVES.get(kind)
+    if leaf is not None:
+        # Two nodes of three, and as many as the others allow: no steps of their own.
+        return leaf(node, scope)
+    scope.meter.step()
     handler = _HANDLERS.get(kind)
     if node.is_missing or kind == "ERROR":
-        return scope.opaque(node, "the parser could not read this")
+        return _missing(node, scope)
     if handler is None:
         return scope.opaque(node, f"{kind.replace('_', ' ')} is not understood")
     if scope.depth >= MAX_DEPTH:
@@ -121,6 +128,8 @@ def _parenthesized(node: Node, scope: Scope) -> Expression:
 
 
 def _number(node: Node, scope: Scope) -> Expression:
+    if node.is_missing:
+        return _missing(node, scope)
     found = number(scope.text(node))
     if found is None:
         return scope.opaque(node, "this number is not understood")
@@ -149,9 +158,19 @@ def _null(node: Node, scope: Scope) -> Expression:
 
 
 def _identifier(node: Node, scope: Scope) -> Expression:
-    if node.type == "qualified_identifier":
-        return names.qualified(node, scope)
-    return names.identifier(scope.text(node), node, scope)
+    start, end = node.start_byte, node.end_byte
+    if start == end:
+        return _missing(node, scope)
+    expanded = scope.program.expanded
+    text = expanded.text[start:end].decode("utf-8", "replace")
+    found = scope.lookup(text)
+    if isinstance(found, Variable) and not isinstance(found.type, Unknown):
+        return Name(found, found.type, Place(expanded, start, end))
+    return names.identifier(text, node, scope)
+
+
+def _missing(node: Node, scope: Scope) -> Expression:
+    return scope.opaque(node, "the parser could not read this")
 
 
 def _member(node: Node, scope: Scope) -> Expression:
@@ -268,9 +287,19 @@ def _applied(operator: str, operand: Expression, node: Node, scope: Scope) -> Ex
 
 
 def _binary(node: Node, scope: Scope) -> Expression:
+    parts = node.children
+    if len(parts) == 3 and not parts[1].is_named:
+        left_node, sign, right_node = parts
+        operator = _WORDS.get(sign.type, sign.type)
+        if operator in "+-*&" and left_node.type == "parenthesized_expression":
+            cast = _prefixed(left_node, operator, node, scope)
+            if cast is not None:
+                return cast
+        left, right = expression(left_node, scope), expression(right_node, scope)
+        return binary(operator, left, right, node, scope)
+    # With a comment in it, or an error.
     operator = _operator(node, scope)
-    left_node = node.child_by_field_name("left")
-    cast = _prefixed(left_node, operator, node, scope)
+    cast = _prefixed(node.child_by_field_name("left"), operator, node, scope)
     if cast is not None:
         return cast
     left = _field(node, "left", scope)
@@ -470,16 +499,19 @@ def _template_name(node: Node, scope: Scope) -> Expression:
     return names.template_name(node, scope)
 
 
+_LEAVES: dict[str, Callable[[Node, Scope], Expression]] = {
+    "identifier": _identifier,
+    "number_literal": _number,
+}
+
 _HANDLERS: dict[str, Callable[[Node, Scope], Expression]] = {
     "parenthesized_expression": _parenthesized,
-    "number_literal": _number,
     "char_literal": _character,
     "true": _true,
     "false": _false,
     "null": _null,
     "nullptr": _null,
-    "identifier": _identifier,
-    "qualified_identifier": _identifier,
+    "qualified_identifier": names.qualified,
     "field_expression": _member,
     "subscript_expression": _subscript,
     "pointer_expression": _pointer,

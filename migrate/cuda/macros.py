@@ -326,10 +326,9 @@ def _pieces(
 def _spelled(token: Token, expansion: Expansion, use: Token) -> Token:
     kind, text, source, start, end, _, _, hidden, spaced = token
     if source is not None:
-        place = (source, start, end, expansion)
-    else:
-        # A definition that is in no file: everything it makes stands where it is used.
-        place = (use.source, expansion.start, expansion.end, use.expansion)
+        return made(Token, (kind, text, source, start, end, expansion, expansion, hidden, spaced))
+    # A definition that is in no file: everything it makes stands where it is used.
+    place = (use.source, expansion.start, expansion.end, use.expansion)
     return made(Token, (kind, text, *place, expansion, hidden, spaced))
 
 

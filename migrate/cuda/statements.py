@@ -67,7 +67,8 @@ def statements(nodes: list[Node], scope: Scope) -> tuple[Statement, ...]:
 def statement(node: Node, scope: Scope) -> list[Statement]:
     """The typed statements of a node; what is not understood comes back opaque."""
     scope.meter.step()
-    if node.is_missing or node.type == "ERROR":
+    kind = node.type
+    if node.is_missing or kind == "ERROR":
         return [scope.opaque_statement(node, "the parser could not read this")]
     if node.has_error:
         missing = next((child for child in node.children if child.is_missing), None)
@@ -76,9 +77,9 @@ def statement(node: Node, scope: Scope) -> list[Statement]:
     issue = scope.program.disagreement(node)
     if issue is not None:
         return [scope.opaque_statement(node, issue.message)]
-    handler = _HANDLERS.get(node.type)
+    handler = _HANDLERS.get(kind)
     if handler is None:
-        what = node.type.replace("_", " ")
+        what = kind.replace("_", " ")
         return [scope.opaque_statement(node, f"{what} is not understood")]
     if scope.depth >= MAX_DEPTH:
         return [scope.opaque_statement(node, f"nested deeper than {MAX_DEPTH} levels")]
