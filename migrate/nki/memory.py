@@ -16,8 +16,8 @@ import numpy as np
 from migrate.budget import Meter
 from migrate.nki import addresses
 from migrate.nki.values import Buffer, View
-from migrate.numerics.domain import Domain
-from migrate.numerics.dtypes import DType
+from migrate.numerics.domain import Domain, Window
+from migrate.numerics.rounded import windowed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,8 +38,13 @@ class Storage(Generic[V]):
     matmul has written to the buffer.
     """
 
-    content: V
+    content: V | None
+    """`None` until something of it is looked at or written."""
     written: Array
+    whole: bool = False
+    """Whether every element is known to be written."""
+    borrowed: bool = False
+    """Whether the content is the caller's, which is not written to."""
     accumulated: Array | None = None
     consumed: Array | None = None
 
@@ -64,6 +69,34 @@ class Elements:
     """Where some do not exist: the flat position of the first of them."""
 
 
+Place: TypeAlias = "Window | Elements"
+"""Where the elements of a view are."""
+
+
+def at(flat: Array, place: Place) -> Array:
+    """The elements of an array there."""
+    found: Array = windowed(flat, place) if isinstance(place, Window) else flat[place.positions]
+    return found
+
+
+def mark(flat: Array, place: Place, value: bool) -> None:
+    """Set the elements of an array there."""
+    if isinstance(place, Window):
+        windowed(flat, place)[...] = value
+    else:
+        flat[place.positions] = value
+
+
+def covers(place: Window, buffer: Buffer) -> bool:
+    """Whether a window is all of a buffer, in its order."""
+    step = 1
+    for size, stride in zip(reversed(place.sizes), reversed(place.strides), strict=True):
+        if size > 1 and stride != step:
+            return False
+        step *= size
+    return place.offset == 0 and step == buffer.elements
+
+
 class Contents(Generic[V]):
     """All live buffers.  Buffers that the kernel dropped are freed, and their bytes given back."""
 
@@ -77,28 +110,50 @@ class Contents(Generic[V]):
         """The storage of a buffer, made when first touched: nothing in it is written."""
         found = self._live.get(buffer)
         if found is None:
-            # Uninitialised memory reads as NaN or 4, as in NKI's own simulator.
-            filler = float("nan") if buffer.dtype.is_float else 4
-            if buffer.dtype is DType.BOOL:
-                filler = True
-            count = buffer.elements
-            self._account(buffer, count)
-            found = self._new(
-                buffer, self.domain.constant(filler, buffer.dtype, (count,)), np.zeros(count, bool)
-            )
+            self._account(buffer, buffer.elements)
+            found = self._new(buffer, None, np.zeros(buffer.elements, bool))
         return found
 
-    def fill(self, buffer: Buffer, content: V) -> None:
-        """Give a parameter its elements."""
+    def fill(self, buffer: Buffer, array: Array) -> None:
+        """Give a parameter its elements, which stay the caller's."""
         self._account(buffer, buffer.elements)
-        self._new(buffer, content, np.ones(buffer.elements, bool))
+        content = self.domain.borrowed(array.reshape(-1), buffer.dtype)
+        storage = self._new(buffer, content, np.ones(buffer.elements, bool))
+        storage.whole = storage.borrowed = True
+
+    def content(self, buffer: Buffer, storage: Storage[V]) -> V:
+        """The elements of a storage, to be read where they are written."""
+        if storage.content is None:
+            storage.content = self.domain.constant(0, buffer.dtype, (buffer.elements,))
+        return storage.content
+
+    def writable(self, buffer: Buffer, storage: Storage[V]) -> V:
+        """The elements of a storage, to be written."""
+        content = self.content(buffer, storage)
+        if storage.borrowed:
+            content = storage.content = self.domain.copy(content)
+            storage.borrowed = False
+        return content
+
+    def replace(self, buffer: Buffer, storage: Storage[V], value: V) -> None:
+        """Write every element, in row-major order."""
+        flat = self.domain.reshape(value, (buffer.elements,))
+        if storage.content is None or storage.borrowed:
+            storage.content = self.domain.copy(flat)
+            storage.borrowed = False
+        else:
+            place = Window(0, (buffer.elements,), (1,))
+            self.domain.put_window(storage.content, place, flat)
+        if not storage.whole:
+            storage.written[...] = True
+            storage.whole = True
 
     def _account(self, buffer: Buffer, count: int) -> None:
         size = count * (buffer.dtype.bytes + 1)
         self.meter.take(size)
         weakref.finalize(buffer, self.meter.give, size)
 
-    def _new(self, buffer: Buffer, content: V, written: Array) -> Storage[V]:
+    def _new(self, buffer: Buffer, content: V | None, written: Array) -> Storage[V]:
         storage = self._live[buffer] = Storage(content, written)
         return storage
 
@@ -107,7 +162,25 @@ class Contents(Generic[V]):
         storage = self._live.get(buffer)
         if storage is not None:
             storage.written[...] = False
+            storage.whole = False
             storage.accumulated = storage.consumed = None
+
+    def window(self, view: View) -> Window | None:
+        """Where a view's elements are, if it is one of plain strides that does not leave its base.
+
+        Raises `Exhausted` where they would not fit the budget.
+        """
+        if view.dtype is not view.buffer.dtype or not view.strided:
+            return None
+        if any(fault.code == "out-of-bounds" for fault in view.faults):
+            return None
+        self._room(view)
+        return Window(view.offset, view.sizes, view.strides)
+
+    def _room(self, view: View) -> None:
+        size = 8 * view.elements
+        self.meter.take(size)
+        self.meter.give(size)
 
     def elements(
         self, view: View, *, masked: bool = False, moved: Mapping[int, Array] | None = None
@@ -118,9 +191,7 @@ class Contents(Generic[V]):
         far numbers in memory move the elements along dimensions of the base.  Raises
         `Exhausted` where they would not fit the budget.
         """
-        size = 8 * view.elements
-        self.meter.take(size)
-        self.meter.give(size)
+        self._room(view)
         leaves = any(fault.code == "out-of-bounds" for fault in view.faults)
         if masked or leaves or not view.strided:
             return _checked(view, moved or {})

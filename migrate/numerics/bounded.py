@@ -7,7 +7,7 @@ format, and carry bounds on what a computation that rounds may give instead (see
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from migrate.numerics import contract, operators
 from migrate.numerics.casts import Rule, cast, round_float
 from migrate.numerics.convert import convert, holds
-from migrate.numerics.domain import OperatorError, Order
+from migrate.numerics.domain import OperatorError, Order, Window
 from migrate.numerics.dtypes import DType
 from migrate.numerics.errors import (
     COMPONENTS,
@@ -49,6 +49,7 @@ from migrate.numerics.rounded import (
     reducible,
     rounded_constant,
     truth_value,
+    windowed,
     write,
 )
 
@@ -99,6 +100,9 @@ class Bounded:
         return BoundedValue(
             dtype, wide, whole=whole_sizes(wide), distinct=distinct_magnitudes(wide)
         )
+
+    def borrowed(self, array: Array, dtype: DType) -> BoundedValue:
+        return self.from_array(array, dtype)
 
     # Looking at values
 
@@ -305,6 +309,15 @@ class Bounded:
     def copy(self, v: BoundedValue) -> BoundedValue:
         return mapped(v, np.array)
 
+    def window(self, v: BoundedValue, place: Window) -> BoundedValue:
+        return mapped(v, lambda x: windowed(x, place))
+
+    def put_window(self, target: BoundedValue, place: Window, v: BoundedValue) -> None:
+        def write(old: Array, new: Array) -> None:
+            windowed(old, place)[...] = new
+
+        self._put(target, v, write)
+
     def put(
         self,
         target: BoundedValue,
@@ -312,9 +325,14 @@ class Bounded:
         v: BoundedValue,
         mask: Array | None = None,
     ) -> None:
+        self._put(target, v, lambda old, new: write(old, flat_index, new, mask))
+
+    def _put(
+        self, target: BoundedValue, v: BoundedValue, write: Callable[[Array, Array], None]
+    ) -> None:
         if v.dtype is not target.dtype:
             raise ValueError(f"a {v.dtype} does not go into a buffer of {target.dtype}")
-        write(target.value, flat_index, v.value, mask)
+        write(target.value, v.value)
         for name, absent in COMPONENTS.items():
             new: Array | None = getattr(v, name)
             old: Array | None = getattr(target, name)
@@ -323,7 +341,7 @@ class Bounded:
             if old is None:
                 old = np.full(target.shape, absent)
                 setattr(target, name, old)
-            write(old, flat_index, new if new is not None else np.asarray(absent), mask)
+            write(old, new if new is not None else np.asarray(absent))
         target.distinct = max(target.distinct, v.distinct)
 
     def combine(

@@ -10,7 +10,7 @@ integers) as the exact values they are and rounds the result once to `dtype`; wh
 platform converts beforehand (CUDA's usual arithmetic conversions, NKI's fp32 operands)
 is a `cast` the interpreter writes.
 
-Values are written only by `put` and `combine`, and only those that `constant`,
+Values are written only by `put`, `put_window` and `combine`, and only those that `constant`,
 `from_array` or `copy` made: other results may share memory with their operands.
 """
 
@@ -34,6 +34,28 @@ if TYPE_CHECKING:
 Order = Literal["blas", "sequential", "pairwise"]
 
 V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Elements of a flattened value: from `offset` on, a step along each axis."""
+
+    offset: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def distinct(self) -> bool:
+        """Whether no element is in it twice, as far as the steps tell."""
+        reach = 0
+        for stride, size in sorted(
+            (abs(stride), size) for stride, size in zip(self.strides, self.sizes, strict=True)
+        ):
+            if size > 1:
+                if stride <= reach:
+                    return False
+                reach += stride * (size - 1)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +114,10 @@ class Domain(Protocol[V]):
 
     def from_array(self, array: Array, dtype: DType) -> V:
         """Elements of an array, rounded to `dtype` (nearest) if they are not of it; a copy."""
+        ...
+
+    def borrowed(self, array: Array, dtype: DType) -> V:
+        """As `from_array`, but it may share the array's memory: never to be written."""
         ...
 
     # Looking at values
@@ -163,6 +189,17 @@ class Domain(Protocol[V]):
 
         Indices are the caller's to check: out of range raises `IndexError`.
         """
+        ...
+
+    def window(self, v: V, place: Window) -> V:
+        """Elements of the flattened value, which may share its memory.
+
+        Raises `ValueError` where the window leaves the value.
+        """
+        ...
+
+    def put_window(self, target: V, place: Window, v: V) -> None:
+        """Write elements (broadcast to the window's sizes) in place, none of them twice."""
         ...
 
     def put(self, target: V, flat_index: Array, v: V, mask: Array | None = None) -> None:

@@ -9,6 +9,7 @@ inside what any platform publishes.
 
 from __future__ import annotations
 
+import math
 import operator as arithmetic
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce as fold
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migrate.numerics.casts import Rule, cast, round_float
-from migrate.numerics.domain import OperatorError, Order
+from migrate.numerics.domain import OperatorError, Order, Window
 from migrate.numerics.dtypes import DType
 from migrate.numerics.fma import fma64
 from migrate.numerics.operators import Operator, operator
@@ -55,10 +56,20 @@ class Rounded:
         *,
         computed: bool = False,
     ) -> Array:
+        if value == 0 and math.copysign(1.0, value) > 0:
+            # Memory that the system gives is zero: it is not touched before it is used.
+            return np.zeros(tuple(shape), dtype.numpy)
         return np.full(tuple(shape), rounded_constant(value, dtype))
 
     def from_array(self, array: Array, dtype: DType) -> Array:
         return cast(array, dtype, Rule.IEEE)
+
+    def borrowed(self, array: Array, dtype: DType) -> Array:
+        if DType.of(array.dtype) is not dtype:
+            return cast(array, dtype, Rule.IEEE)
+        shared = array.view()
+        shared.flags.writeable = False
+        return shared
 
     def to_array(self, v: Array) -> Array:
         return v
@@ -110,6 +121,14 @@ class Rounded:
 
     def take(self, v: Array, flat_index: Array) -> Array:
         return np.asarray(flat(v)[flat_index])
+
+    def window(self, v: Array, place: Window) -> Array:
+        return windowed(v, place)
+
+    def put_window(self, target: Array, place: Window, v: Array) -> None:
+        if v.dtype != target.dtype:
+            raise ValueError(f"a {v.dtype.name} does not go into a buffer of {target.dtype.name}")
+        windowed(target, place)[...] = v
 
     def put(self, target: Array, flat_index: Array, v: Array, mask: Array | None = None) -> None:
         if v.dtype != target.dtype:
@@ -179,7 +198,8 @@ class Rounded:
             if not dtype.is_float:
                 return np.asarray(np.matmul(a.astype(dtype.numpy), b.astype(dtype.numpy)))
             if order == "blas" and dtype in _NATIVE:
-                return np.asarray(np.matmul(a.astype(dtype.numpy), b.astype(dtype.numpy)))
+                left, right = (side.astype(dtype.numpy, copy=False) for side in (a, b))
+                return np.asarray(np.matmul(left, right))
         left, right = a[..., :, None, :], np.swapaxes(b, -1, -2)[..., None, :, :]
         shape = np.broadcast_shapes(left.shape[:-1], right.shape[:-1])
         total = self.constant(0.0, dtype, shape)
@@ -289,6 +309,27 @@ def reducible(name: str) -> Operator:
 def flat(v: Array) -> Array:
     """A one-dimensional view of contiguous elements; of others, a copy."""
     return v.reshape(-1)
+
+
+def windowed(v: Array, place: Window) -> Array:
+    """A view of elements of a contiguous array; raises `ValueError` where it would leave it."""
+    if not v.flags.c_contiguous:
+        raise ValueError("a window on a view")
+    if 0 in place.sizes:
+        return np.asarray(v[:0].reshape(place.sizes))
+    size = v.itemsize
+    # The formats of ml_dtypes are no buffers: the bytes are taken as integers.
+    there: Array = np.ndarray(
+        place.sizes,
+        v.dtype,
+        v.view(_UNSIGNED[size]),
+        place.offset * size,
+        tuple(stride * size for stride in place.strides),
+    )
+    return there
+
+
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def chosen(target: Array, flat_index: Array, v: Array, mask: Array | None) -> tuple[Array, Array]:
