@@ -44,6 +44,7 @@ from migrate.nki.values import (
     Builtin,
     Function,
     Instructive,
+    Namespace,
     OperatorName,
     Slice,
     View,
@@ -201,9 +202,16 @@ class Expressions:
         origin = self.origin(node)
 
         whole = name in members.WHOLE
+        of_libraries: dict[str, object] = {}
 
         def load(frame: Frame) -> object:
             value = inner(frame)
+            if isinstance(value, Namespace):
+                # A library's names are always the same.
+                found = of_libraries.get(value.path)
+                if found is None:
+                    found = of_libraries[value.path] = members.attribute(value, name, origin)
+                return found
             if whole:
                 frame.run.touch(value)
             if isinstance(value, objects.OBJECTS):

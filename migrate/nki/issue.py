@@ -139,7 +139,7 @@ def _bound(
                     f"{spec.opcode} without dst (the value-returning style of NKI 0.1)", origin
                 )
             raise KernelFault("type", f"{spec.opcode} is not given {parameter.name}", origin)
-        values[parameter.name] = _default(parameter.default)
+        values[parameter.name] = _DEFAULTS[spec.opcode][parameter.name]
     return values
 
 
@@ -166,6 +166,12 @@ def _default(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return constant(value)
     return value
+
+
+_DEFAULTS = {
+    spec.opcode: {parameter.name: _default(parameter.default) for parameter in spec.parameters}
+    for spec in INSTRUCTIONS.values()
+}
 
 
 def _operand(spec: Spec, parameter: Parameter, value: object, origin: Origin) -> Operand:

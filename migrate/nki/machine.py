@@ -86,6 +86,8 @@ class Machine(Arithmetic[V]):
         """What was read from memory as positions of the view worked on, by dimension."""
         self._changing: frozenset[Buffer] = frozenset()
         """What the instruction writes to, so that what it reads of it has to be a copy."""
+        self._last = False
+        """Whether the instruction writes one tile, once, after all else."""
 
     # The instruction at hand
 
@@ -93,7 +95,9 @@ class Machine(Arithmetic[V]):
         """What follows is done by this instruction."""
         self._span = instruction.span
         self._opcode = instruction.opcode
-        self._changing = _written(instruction)
+        written = _written(instruction)
+        self._last = len(written) == 1 and instruction.opcode in WRITE_LAST
+        self._changing = frozenset() if self._last else frozenset(written)
         self._active = self._mask(instruction)
         mode = instruction.attribute("oob_mode")
         self._skips = isinstance(mode, Member) and mode.name == "skip"
@@ -203,9 +207,9 @@ class Machine(Arithmetic[V]):
     # Reading
 
     def read(self, view: View, shape: Sequence[Number] | None = None) -> V:
-        self.meter.step((1 + view.elements // 1024) * self.domain.effort)
         storage = self.contents.of(view.buffer)
         place = self._place(view)
+        self.meter.step((1 + view.elements // 1024) * self.domain.effort)
         value = self._read(view, storage, place)
         if view.buffer in self._changing and isinstance(place, Window):
             value = self.domain.copy(value)
@@ -320,9 +324,9 @@ class Machine(Arithmetic[V]):
 
     def store(self, view: View, value: V) -> None:
         """Store a value of the view's dtype."""
-        self.meter.step((1 + view.elements // 1024) * self.domain.effort)
         storage = self.contents.of(view.buffer)
         place = self._place(view)
+        self.meter.step((1 + view.elements // 1024) * self.domain.effort)
         if isinstance(place, Window) and self._kept is None and place.distinct:
             self._store_window(view, storage, place, value)
             return
@@ -339,13 +343,15 @@ class Machine(Arithmetic[V]):
         put(self.domain, content, place.positions, value, view.buffer.dtype, view.dtype, kept)
         positions = place.positions if kept is None else place.positions[kept]
         positions = self._cells(view, positions)
-        storage.written[positions] = True
+        if not storage.whole:
+            storage.written[positions] = True
         if storage.consumed is not None:
             storage.consumed[positions] = False
 
     def _store_window(self, view: View, storage: Storage[V], place: Window, value: V) -> None:
         if covers(place, view.buffer):
-            self.contents.replace(view.buffer, storage, self.domain.broadcast(value, view.sizes))
+            value = self.domain.broadcast(value, view.sizes)
+            self.contents.replace(view.buffer, storage, value, given=self._last)
         else:
             content = self.contents.writable(view.buffer, storage)
             self.domain.put_window(content, place, value)
@@ -375,25 +381,50 @@ class Machine(Arithmetic[V]):
                 view.buffer.site.span,
                 int(before.sum()),
             )
-        if mode is True or added:
+        if mode is True:
+            before = at(storage.written, place)
+        if mode is not True and not added:
+            self.write(view, value)
+        elif isinstance(place, Window) and place.distinct and bool(before.all()):
+            self._add(view, storage, place, value)
+        else:
             sums = self._read if mode is True else self.taken
             old = self.convert(sums(view, storage, place), DType.FLOAT32)
             total = self.domain.apply("add", (old, value), DType.FLOAT32)
             if added and not bool(before.all()):
                 total = self.domain.select(before, total, value)
-            value = total
-        self.write(view, value)
+            self.write(view, total)
         mark(storage.accumulated, place, True)
 
+    def _add(self, view: View, storage: Storage[V], place: Window, value: V) -> None:
+        """Add to the sums in a tile, all of which there are: in fp32 whatever its format."""
+        if view.dtype is not DType.FLOAT32:
+            old = self.convert(self.taken(view, storage, place), DType.FLOAT32)
+            self.write(view, self.domain.apply("add", (old, value), DType.FLOAT32))
+            return
+        self.meter.step((1 + view.elements // 1024) * self.domain.effort)
+        self.domain.add_window(self.contents.writable(view.buffer, storage), place, value)
+        if storage.consumed is not None:
+            mark(storage.consumed, place, False)
 
-def _written(instruction: Instruction) -> frozenset[Buffer]:
-    """The tensors that an instruction writes to."""
+
+WRITE_LAST = frozenset(
+    {
+        "activation", "dma_copy", "nc_matmul", "nc_transpose", "reciprocal", "scalar_tensor_tensor",
+        "tensor_copy", "tensor_reduce", "tensor_scalar", "tensor_tensor",
+    }
+)  # fmt: skip
+"""Instructions that write a tile once, when they need nothing any more of what they read."""
+
+
+def _written(instruction: Instruction) -> list[Buffer]:
+    """The tensor of each operand that an instruction writes to."""
     names = _OUTPUTS.get(instruction.opcode, frozenset())
-    return frozenset(
+    return [
         value.buffer
         for name, value in instruction.operands
         if name in names and isinstance(value, View)
-    )
+    ]
 
 
 _OUTPUTS = {

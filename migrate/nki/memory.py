@@ -6,6 +6,7 @@ whether one did and whether they were read since, which decides accumulation.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,9 +23,14 @@ from migrate.numerics.rounded import windowed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from migrate.numerics.dtypes import DType
+
     Array: TypeAlias = NDArray[Any]
 
 V = TypeVar("V")
+
+MAX_SPARE_BYTES = 1 << 26
+"""Memory of tiles that are gone, kept for the next ones: to the system it would come back cold."""
 
 _CACHED_PATTERNS = 512
 """Index arrays kept: a kernel has a few dozen view shapes, each used in every iteration."""
@@ -38,20 +44,37 @@ class Storage(Generic[V]):
     matmul has written to the buffer.
     """
 
-    content: V | None
+    elements: int
+    content: V | None = None
     """`None` until something of it is looked at or written."""
-    written: Array
     whole: bool = False
     """Whether every element is known to be written."""
     borrowed: bool = False
     """Whether the content is the caller's, which is not written to."""
     accumulated: Array | None = None
     consumed: Array | None = None
+    _written: Array | None = None
+
+    @property
+    def written(self) -> Array:
+        """Which elements are written, to be changed where more are."""
+        if self._written is None:
+            self._written = np.full(self.elements, self.whole)
+        return self._written
+
+    def fully_written(self) -> None:
+        """Every element is."""
+        self.whole, self._written = True, None
+
+    def renew(self) -> None:
+        """Nothing is written, as when it had just been allocated."""
+        self.whole, self._written = False, None
+        self.accumulated = self.consumed = None
 
     def follow(self) -> None:
         """Start to keep track of matmuls."""
-        self.accumulated = np.zeros(self.written.shape, bool)
-        self.consumed = np.zeros(self.written.shape, bool)
+        self.accumulated = np.zeros(self.elements, bool)
+        self.consumed = np.zeros(self.elements, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,27 +126,27 @@ class Contents(Generic[V]):
     def __init__(self, domain: Domain[V], meter: Meter) -> None:
         self.domain = domain
         self.meter = meter
-        self._live: weakref.WeakKeyDictionary[Buffer, Storage[V]] = weakref.WeakKeyDictionary()
+        self._live: dict[int, Storage[V]] = {}
+        """By the number of the buffer's allocation."""
+        self._spare: dict[tuple[DType, int], list[V]] = {}
+        self._spare_bytes = 0
         self._patterns: dict[tuple[tuple[int, ...], tuple[int, ...]], Array] = {}
 
     def of(self, buffer: Buffer) -> Storage[V]:
         """The storage of a buffer, made when first touched: nothing in it is written."""
-        found = self._live.get(buffer)
-        if found is None:
-            self._account(buffer, buffer.elements)
-            found = self._new(buffer, None, np.zeros(buffer.elements, bool))
-        return found
+        found = self._live.get(buffer.ordinal)
+        return found if found is not None else self._new(buffer, None)
 
     def fill(self, buffer: Buffer, array: Array) -> None:
         """Give a parameter its elements, which stay the caller's."""
-        self._account(buffer, buffer.elements)
-        content = self.domain.borrowed(array.reshape(-1), buffer.dtype)
-        storage = self._new(buffer, content, np.ones(buffer.elements, bool))
-        storage.whole = storage.borrowed = True
+        storage = self._new(buffer, self.domain.borrowed(array.reshape(-1), buffer.dtype))
+        storage.borrowed = True
+        storage.fully_written()
 
     def content(self, buffer: Buffer, storage: Storage[V]) -> V:
         """The elements of a storage, to be read where they are written."""
         if storage.content is None:
+            # Memory that the system hands out is zero: it is not touched before it is used.
             storage.content = self.domain.constant(0, buffer.dtype, (buffer.elements,))
         return storage.content
 
@@ -135,52 +158,87 @@ class Contents(Generic[V]):
             storage.borrowed = False
         return content
 
-    def replace(self, buffer: Buffer, storage: Storage[V], value: V) -> None:
-        """Write every element, in row-major order."""
+    def replace(
+        self, buffer: Buffer, storage: Storage[V], value: V, *, given: bool = False
+    ) -> None:
+        """Write every element, in row-major order.
+
+        A value that is `given` away becomes the content itself where nothing else shares it.
+        """
         flat = self.domain.reshape(value, (buffer.elements,))
-        if storage.content is None or storage.borrowed:
+        if storage.borrowed:
+            storage.content, storage.borrowed = None, False
+        found = self._reused(buffer) if storage.content is None else storage.content
+        alone = given and self.domain.is_alone(value)
+        if alone and (found is None or storage.content is not None):
+            storage.content = flat
+        elif found is None:
             storage.content = self.domain.copy(flat)
-            storage.borrowed = False
         else:
-            place = Window(0, (buffer.elements,), (1,))
-            self.domain.put_window(storage.content, place, flat)
-        if not storage.whole:
-            storage.written[...] = True
-            storage.whole = True
+            self.domain.put_window(found, Window(0, (buffer.elements,), (1,)), flat)
+            storage.content = found
+        storage.fully_written()
 
-    def _account(self, buffer: Buffer, count: int) -> None:
-        size = count * (buffer.dtype.bytes + 1)
-        self.meter.take(size)
-        weakref.finalize(buffer, self.meter.give, size)
+    def _reused(self, buffer: Buffer) -> V | None:
+        """Memory of a tile that is gone, if there is any of this size."""
+        found = self._spare.get((buffer.dtype, buffer.elements))
+        if not found:
+            return None
+        self._spare_bytes -= buffer.elements * buffer.dtype.bytes
+        return found.pop()
 
-    def _new(self, buffer: Buffer, content: V | None, written: Array) -> Storage[V]:
-        storage = self._live[buffer] = Storage(content, written)
+    def _new(self, buffer: Buffer, content: V | None) -> Storage[V]:
+        count, dtype = buffer.elements, buffer.dtype
+        self.meter.take(count * (dtype.bytes + 1))
+        storage = self._live[buffer.ordinal] = Storage(count, content)
+        weakref.finalize(buffer, self._dropped, buffer.ordinal, dtype)
         return storage
+
+    def _dropped(self, ordinal: int, dtype: DType) -> None:
+        """The kernel has dropped a buffer."""
+        storage = self._live.pop(ordinal)
+        count = storage.elements
+        self.meter.give(count * (dtype.bytes + 1))
+        content, size = storage.content, count * dtype.bytes
+        if content is None or storage.borrowed or not self.domain.reusable:
+            return
+        if self._spare_bytes + size <= MAX_SPARE_BYTES:
+            self._spare_bytes += size
+            self._spare.setdefault((dtype, count), []).append(content)
+
+    def close(self) -> None:
+        """Nothing more is allocated."""
+        self._spare.clear()
+        self._spare_bytes = MAX_SPARE_BYTES
 
     def renew(self, buffer: Buffer) -> None:
         """Nothing in the buffer is written, as when it had just been allocated."""
-        storage = self._live.get(buffer)
+        storage = self._live.get(buffer.ordinal)
         if storage is not None:
-            storage.written[...] = False
-            storage.whole = False
-            storage.accumulated = storage.consumed = None
+            storage.renew()
 
     def window(self, view: View) -> Window | None:
         """Where a view's elements are, if it is one of plain strides that does not leave its base.
 
         Raises `Exhausted` where they would not fit the budget.
         """
-        if view.dtype is not view.buffer.dtype or not view.strided:
+        if view.dtype is not view.buffer.dtype or view.indirect:
             return None
-        if any(fault.code == "out-of-bounds" for fault in view.faults):
-            return None
-        self._room(view)
-        return Window(view.offset, view.sizes, view.strides)
+        for address in view.index:
+            if address.digits:
+                return None
+        for fault in view.faults:
+            if fault.code == "out-of-bounds":
+                return None
+        place = Window(view.offset, view.sizes, view.strides)
+        self._room(place.sizes)
+        return place
 
-    def _room(self, view: View) -> None:
-        size = 8 * view.elements
-        self.meter.take(size)
-        self.meter.give(size)
+    def _room(self, sizes: tuple[int, ...]) -> None:
+        """Raise `Exhausted` where positions of so many elements would not fit the budget."""
+        size = 8 * math.prod(sizes)
+        if self.meter.bytes + size > self.meter.budget.bytes:
+            self.meter.take(size)
 
     def elements(
         self, view: View, *, masked: bool = False, moved: Mapping[int, Array] | None = None
@@ -191,7 +249,7 @@ class Contents(Generic[V]):
         far numbers in memory move the elements along dimensions of the base.  Raises
         `Exhausted` where they would not fit the budget.
         """
-        self._room(view)
+        self._room(view.sizes)
         leaves = any(fault.code == "out-of-bounds" for fault in view.faults)
         if masked or leaves or not view.strided:
             return _checked(view, moved or {})

@@ -31,9 +31,12 @@ _MOVES = frozenset({"dma_copy", "tensor_copy", "dma_transpose"})
 
 def check_packed(instruction: Instruction) -> None:
     """Raise `Unsupported` where an instruction does not just move packed numbers."""
-    views = [(name, v) for name, v in instruction.operands if isinstance(v, View)]
-    if not any(view.dtype.is_packed for _, view in views):
+    for _, operand in instruction.operands:
+        if isinstance(operand, View) and operand.dtype.is_packed:
+            break
+    else:
         return
+    views = [(name, v) for name, v in instruction.operands if isinstance(v, View)]
     if instruction.opcode in _MOVES:
         if len({view.dtype for name, view in views if ":" not in name}) == 1:
             return

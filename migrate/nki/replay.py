@@ -46,6 +46,11 @@ class Replay:
     _open: list[Kept] = field(default_factory=list)
     _turns: int = 0
 
+    @property
+    def idle(self) -> bool:
+        """Whether no such loop is open."""
+        return not self._open
+
     def keeps(self, item: Instruction | Buffer) -> bool:
         """Whether the item belongs to a loop, and is done when that is."""
         if not self._open:

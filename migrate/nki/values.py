@@ -186,7 +186,7 @@ class View:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        return tuple(int(extent.value) for extent in self.shape)
+        return tuple([int(extent.value) for extent in self.shape])
 
     @property
     def elements(self) -> int:

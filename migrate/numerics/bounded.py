@@ -63,6 +63,7 @@ class Bounded:
     """
 
     effort = 4
+    reusable = False
 
     def __init__(self, *, flush: bool = False) -> None:
         self.flush = flush
@@ -309,8 +310,15 @@ class Bounded:
     def copy(self, v: BoundedValue) -> BoundedValue:
         return mapped(v, np.array)
 
+    def is_alone(self, v: BoundedValue) -> bool:
+        return False
+
     def window(self, v: BoundedValue, place: Window) -> BoundedValue:
         return mapped(v, lambda x: windowed(x, place))
+
+    def add_window(self, target: BoundedValue, place: Window, v: BoundedValue) -> None:
+        old = self.copy(self.window(target, place))
+        self.put_window(target, place, self.apply("add", (old, v), target.dtype))
 
     def put_window(self, target: BoundedValue, place: Window, v: BoundedValue) -> None:
         def write(old: Array, new: Array) -> None:

@@ -10,15 +10,15 @@ integers) as the exact values they are and rounds the result once to `dtype`; wh
 platform converts beforehand (CUDA's usual arithmetic conversions, NKI's fp32 operands)
 is a `cast` the interpreter writes.
 
-Values are written only by `put`, `put_window` and `combine`, and only those that `constant`,
-`from_array` or `copy` made: other results may share memory with their operands.
+Values are written only by `put`, `put_window`, `add_window` and `combine`, and only those that
+`constant`, `from_array` or `copy` made: other results may share memory with their operands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from migrate.numerics.dtypes import DType
 
@@ -36,8 +36,7 @@ Order = Literal["blas", "sequential", "pairwise"]
 V = TypeVar("V")
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """Elements of a flattened value: from `offset` on, a step along each axis."""
 
     offset: int
@@ -47,10 +46,10 @@ class Window:
     @property
     def distinct(self) -> bool:
         """Whether no element is in it twice, as far as the steps tell."""
+        axes = [(abs(stride), size) for stride, size in zip(self.strides, self.sizes, strict=True)]
+        axes.sort()
         reach = 0
-        for stride, size in sorted(
-            (abs(stride), size) for stride, size in zip(self.strides, self.sizes, strict=True)
-        ):
+        for stride, size in axes:
             if size > 1:
                 if stride <= reach:
                     return False
@@ -94,6 +93,11 @@ class Domain(Protocol[V]):
     @property
     def effort(self) -> int:
         """What an operation costs, as a multiple of NumPy's own."""
+        ...
+
+    @property
+    def reusable(self) -> bool:
+        """Whether a value that is written anew keeps nothing of what it was."""
         ...
 
     # Making values
@@ -202,6 +206,10 @@ class Domain(Protocol[V]):
         """Write elements (broadcast to the window's sizes) in place, none of them twice."""
         ...
 
+    def add_window(self, target: V, place: Window, v: V) -> None:
+        """Add to elements in place, in the target's format, none of them twice."""
+        ...
+
     def put(self, target: V, flat_index: Array, v: V, mask: Array | None = None) -> None:
         """Write elements (broadcast to the index's shape) in place where the mask holds.
 
@@ -220,6 +228,10 @@ class Domain(Protocol[V]):
 
     def copy(self, v: V) -> V:
         """An independent, writable copy."""
+        ...
+
+    def is_alone(self, v: V) -> bool:
+        """Whether a result is certain to share no memory with what it was made of."""
         ...
 
     # Contractions

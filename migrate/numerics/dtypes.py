@@ -73,6 +73,9 @@ class DType(Enum):
     FLOAT8_E4M3FN_X4 = "float8_e4m3fn_x4"
     FLOAT4_E2M1FN_X4 = "float4_e2m1fn_x4"
 
+    # Members are looked up by the thousand, and each is one object.
+    __hash__ = object.__hash__
+
     @staticmethod
     def named(spelling: str) -> DType:
         """The format a common spelling means: `bf16`, `half`, `np.float32`, `nl.int8`.
@@ -91,7 +94,10 @@ class DType(Enum):
         `tfloat32` is stored as `float32` and reads back as that, a packed format as unsigned
         integers.  Raises `KeyError` for a type that is no format of ours (object, complex, text).
         """
-        return _SPELLINGS[numpy_dtype.name]
+        found = _KNOWN.get(numpy_dtype)
+        if found is None:
+            found = _KNOWN[numpy_dtype] = _SPELLINGS[numpy_dtype.name]
+        return found
 
     def __str__(self) -> str:
         return self.value
@@ -241,6 +247,9 @@ _ALIASES: dict[DType, tuple[str, ...]] = {
 _SPELLINGS: dict[str, DType] = {
     spelling: dtype for dtype in DType for spelling in (dtype.value, *_ALIASES[dtype])
 }
+
+_KNOWN: dict[np.dtype[Any], DType] = {}
+"""Formats by the storage types that were asked for: their names take NumPy long to make."""
 
 
 @cache

@@ -47,6 +47,7 @@ class Rounded:
     """The domain of what a platform computes.  Stateless."""
 
     effort = 1
+    reusable = True
 
     def constant(
         self,
@@ -114,7 +115,7 @@ class Rounded:
         return v.reshape(tuple(shape))
 
     def broadcast(self, v: Array, shape: Sequence[int]) -> Array:
-        return np.broadcast_to(v, tuple(shape))
+        return v if v.shape == tuple(shape) else np.broadcast_to(v, tuple(shape))
 
     def transpose(self, v: Array, axes: Sequence[int]) -> Array:
         return v.transpose(tuple(axes))
@@ -129,6 +130,13 @@ class Rounded:
         if v.dtype != target.dtype:
             raise ValueError(f"a {v.dtype.name} does not go into a buffer of {target.dtype.name}")
         windowed(target, place)[...] = v
+
+    def add_window(self, target: Array, place: Window, v: Array) -> None:
+        dtype, there = DType.of(target.dtype), windowed(target, place)
+        if dtype in _NATIVE and v.dtype == target.dtype:
+            np.add(there, v, out=there)
+        else:
+            there[...] = evaluate("add", (there, v), dtype)
 
     def put(self, target: Array, flat_index: Array, v: Array, mask: Array | None = None) -> None:
         if v.dtype != target.dtype:
@@ -157,6 +165,9 @@ class Rounded:
 
     def copy(self, v: Array) -> Array:
         return np.array(v)
+
+    def is_alone(self, v: Array) -> bool:
+        return v.base is None and v.flags.c_contiguous and v.flags.writeable
 
     def reduce(
         self,
@@ -251,6 +262,41 @@ def _evaluate_reals(found: Operator, args: Sequence[Array], dtype: DType) -> Arr
         raise ValueError(f"{found.name} of floats gives a float, not {dtype}")
     if found.native and dtype in _NATIVE and all(x.dtype == dtype.numpy for x in args):
         return np.asarray(found.reals(*args))
+    if isinstance(found.reals, np.ufunc) and dtype is DType.FLOAT32 and len(args) == 1:
+        if args[0].dtype == np.float32:
+            # As below, with NumPy's own buffers between the formats.
+            result = np.empty(args[0].shape, np.float32)
+            found.reals(args[0], out=result, dtype=np.float64, casting="unsafe")
+            return result
+    shape = np.broadcast_shapes(*(x.shape for x in args))
+    blocks = math.prod(shape) // BLOCK
+    if blocks > 1:
+        return _in_blocks(found, args, dtype, shape, blocks)
+    return _evaluate_wide(found, args, dtype)
+
+
+BLOCK = 16384
+"""Elements evaluated in float64 at once: what is made on the way stays near the processor."""
+
+
+def _in_blocks(
+    found: Operator, args: Sequence[Array], dtype: DType, shape: tuple[int, ...], blocks: int
+) -> Array:
+    """`_evaluate_wide`, a slice of the first axis that is long enough at a time."""
+    along = next((k for k, n in enumerate(shape) if n >= blocks), int(np.argmax(shape)))
+    step = -(-shape[along] // blocks)
+    result = np.empty(shape, dtype.numpy)
+    full = [np.moveaxis(x, along, 0) for x in np.broadcast_arrays(*args)]
+    there = np.moveaxis(result, along, 0)
+    for start in range(0, shape[along], step):
+        part = slice(start, start + step)
+        there[part] = _evaluate_wide(found, [x[part] for x in full], dtype)
+    return result
+
+
+def _evaluate_wide(found: Operator, args: Sequence[Array], dtype: DType) -> Array:
+    """Evaluated in float64 and rounded once."""
+    assert found.reals is not None
     wide = [x.astype(np.float64) if is_float(x) else x for x in args]
     if found.before_rounding is not None:
         if dtype is DType.FLOAT64 or any(x.dtype == np.float64 for x in args):
@@ -324,7 +370,7 @@ def windowed(v: Array, place: Window) -> Array:
         v.dtype,
         v.view(_UNSIGNED[size]),
         place.offset * size,
-        tuple(stride * size for stride in place.strides),
+        [stride * size for stride in place.strides],
     )
     return there
 

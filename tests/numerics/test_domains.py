@@ -9,7 +9,7 @@ import pytest
 
 from migrate.numerics.bounded import Bounded
 from migrate.numerics.casts import Rule
-from migrate.numerics.domain import Domain
+from migrate.numerics.domain import Domain, Window
 from migrate.numerics.dtypes import DType
 from migrate.numerics.rounded import Rounded
 
@@ -61,6 +61,55 @@ def test_writes(domain: Domain[Any], dtype: DType) -> None:
         domain.put(target, np.array([0]), wrong)
     with pytest.raises(IndexError):
         domain.put(target, np.array([6]), domain.constant(7, dtype))
+
+
+@both
+@pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.BFLOAT16, DType.INT32, DType.BOOL])
+def test_windows(domain: Domain[Any], dtype: DType) -> None:
+    x = domain.copy(domain.from_array(np.arange(12) % 2, dtype))
+    assert elements(domain, domain.window(x, Window(1, (2, 3), (6, 2)))) == [[1, 1, 1], [1, 1, 1]]
+    assert elements(domain, domain.window(x, Window(3, (3,), (-1,)))) == [1, 0, 1]
+    assert domain.shape(domain.window(x, Window(40, (0, 3), (3, 1)))) == (0, 3)
+    domain.put_window(x, Window(1, (2, 3), (6, 2)), domain.constant(0, dtype))
+    assert elements(domain, x) == [0] * 12
+    for outside in (Window(10, (3,), (1,)), Window(1, (3,), (-1,)), Window(0, (4, 4), (4, 1))):
+        with pytest.raises(ValueError, match="size of buffer"):
+            domain.window(x, outside)
+    assert Window(0, (3, 4), (4, 1)).distinct
+    assert Window(3, (3, 4), (1, 3)).distinct
+    assert not Window(0, (3, 4), (1, 1)).distinct
+
+
+@both
+@pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.BFLOAT16])
+def test_sums_in_place_are_in_the_target_s_format(domain: Domain[Any], dtype: DType) -> None:
+    x = domain.constant(1, dtype, (4,))
+    domain.add_window(x, Window(1, (2,), (2,)), domain.from_array(np.array([2.0, 3.0]), dtype))
+    assert elements(domain, x) == [1, 3, 1, 4]
+
+
+def test_what_is_borrowed_keeps_its_numbers_and_its_memory() -> None:
+    given = np.arange(4, dtype=np.float32)
+    for domain in DOMAINS:
+        assert elements(domain, domain.borrowed(given, DType.FLOAT32)) == [0, 1, 2, 3]
+        assert elements(domain, domain.borrowed(given + 1 / 3, DType.BFLOAT16))[1] == 1.3359375
+    assert not Rounded().borrowed(given, DType.FLOAT32).flags.writeable
+    assert given.flags.writeable
+
+
+@pytest.mark.parametrize("shape", [(3, 40000), (40000, 3), (1, 70000), (70001,)])
+@pytest.mark.parametrize("operator", ["exp", "sigmoid", "power"])
+def test_large_arrays_are_evaluated_like_small_ones(shape: tuple[int, ...], operator: str) -> None:
+    domain, drawn = Rounded(), np.random.default_rng(0)
+    x = drawn.standard_normal(shape).astype(np.float32)
+    args = (np.abs(x), np.full((1,), 1.7, np.float32)) if operator == "power" else (x,)
+    for dtype in (DType.FLOAT32, DType.BFLOAT16):
+        whole = domain.apply(operator, args, dtype)
+        assert whole.shape == shape
+        for start in range(0, shape[0], max(1, shape[0] // 5)):
+            part = slice(start, start + 1), *(slice(7) for _ in shape[1:])
+            small = domain.apply(operator, (args[0][part], *args[1:]), dtype)
+            assert whole[part].tobytes() == small.tobytes()
 
 
 @both

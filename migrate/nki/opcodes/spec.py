@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from migrate.nki.checks import Check
@@ -64,6 +65,11 @@ class Spec:
     accumulator: Engine | None = None
     gap: str = ""
 
+    by_name: Mapping[str, Parameter] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {p.name: p for p in self.parameters})
+
     @property
     def refusal(self) -> str:
         """Why the instruction has no meaning here."""
@@ -73,13 +79,12 @@ class Spec:
         """The parameter of an operand; one of several tensors is `name.k`, and what says where
         an operand stands `name:k`.
         """
+        found = self.by_name.get(name)
+        if found is not None:
+            return found
         if ":" in name:
             return POSITION
-        name = name.partition(".")[0]
-        for parameter in self.parameters:
-            if parameter.name == name:
-                return parameter
-        return REGISTERS if name == REGISTERS.name else None
+        return REGISTERS if name == REGISTERS.name else self.by_name.get(name.partition(".")[0])
 
 
 ONCHIP = ("sbuf", "psum")
