@@ -206,6 +206,18 @@ class Machine(Arithmetic[V]):
 
     # Reading
 
+    def look(self, view: View) -> Array:
+        """The elements of a view as they are; nothing counts as read by it."""
+        storage = self.contents.of(view.buffer)
+        active, self._active = self._active, None
+        place = self._place(view)
+        self._active = active
+        written = self.marks(view, storage, place)
+        value = self.taken(view, storage, place)
+        if not bool(written.all()):
+            value = self._filled(value, written, view)
+        return self.domain.to_array(value)
+
     def read(self, view: View, shape: Sequence[Number] | None = None) -> V:
         storage = self.contents.of(view.buffer)
         place = self._place(view)

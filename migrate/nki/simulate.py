@@ -7,6 +7,7 @@ rules give, `Bounded` the real value with an error bound.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from migrate.budget import Exhausted, Meter
-from migrate.nki import cores
+from migrate.nki import cores, views
 from migrate.nki.device_loops import DeviceLoop
 from migrate.nki.errors import Unsupported
 from migrate.nki.frames import Instruction, LoopStep
@@ -28,6 +29,7 @@ from migrate.nki.replay import Replay
 from migrate.nki.specialize import Specialization, specialize
 from migrate.nki.symbols import size
 from migrate.nki.values import Buffer, TensorSpec, View
+from migrate.nki.watching import Watch
 from migrate.numerics.domain import Domain, Order, Window
 from migrate.numerics.dtypes import DType
 from migrate.source import SourceError
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 __all__ = ["Execution", "Fault", "Happening", "simulate"]
 
 V = TypeVar("V")
+
+MAX_PARTIAL = 1000
+"""Tensors that are remembered for a run that ends early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,8 @@ class Execution(Generic[V]):
     happenings: tuple[Happening, ...]
     specialization: Specialization
     complete: bool
+    partial: dict[str, V]
+    """Where the run ended early: tensors in HBM that the kernel made, as they were then."""
 
 
 def simulate(
@@ -72,13 +79,15 @@ def simulate(
     order: Order = "blas",
     formats: Mapping[str, DType] | None = None,
     seed: int | None = None,
+    watch: Watch | None = None,
 ) -> Execution[V]:
     """Run one kernel, all programs of its grid one after the other.
 
     `args` are NumPy arrays (tensors) and plain values, by name or in the kernel's order;
     `formats` gives the dtype of arrays whose storage does not say it (tfloat32).  The hardware's
     random numbers are not documented: with a `seed` they are NumPy's Philox stream of it, without
-    one the run is incomplete where they are drawn.  Raises
+    one the run is incomplete where they are drawn.  `watch` is told of every instruction when it
+    has been executed, and can look at tensors.  Raises
     `SourceError` for an unknown kernel or arguments that do not fit it.
     """
     meter = meter if meter is not None else Meter(doing=f"simulating {kernel_name}")
@@ -99,7 +108,7 @@ def simulate(
         dtype = (formats or {}).get(name) or _dtype_of(name, array, module)
         shape = tuple(size(f"{name}.shape[{k}]", n) for k, n in enumerate(array.shape))
         specs[name] = TensorSpec(shape, dtype)
-    runner = _Runner(domain, meter, order, arrays, seed, paired=math.prod(grid) == 2)
+    runner = _Runner(domain, meter, order, arrays, seed, watch, paired=math.prod(grid) == 2)
     # What hardware computes raises nothing.
     with np.errstate(all="ignore"):
         found = specialize(
@@ -135,9 +144,13 @@ class _Runner(Machine[V]):
         order: Order,
         arrays: Mapping[str, Array],
         seed: int | None,
+        watch: Watch | None,
         *,
         paired: bool,
     ) -> None:
+        self.watch = watch
+        self.made: dict[str, weakref.ref[Buffer]] = {}
+        """Tensors in HBM by a name of their own."""
         self.paired = paired
         """Whether there are two programs, one of which may wait for the other."""
         super().__init__(domain, meter, order, arrays, seed)
@@ -156,7 +169,18 @@ class _Runner(Machine[V]):
         if buffer.role == "parameter":
             self.contents.fill(buffer, self.arrays[buffer.name])
         else:
+            if buffer.memory.kind == "hbm":
+                self._remember(buffer)
             self.cores.take(buffer, buffer.loops)
+
+    def _remember(self, buffer: Buffer) -> None:
+        """Keep the name of a tensor in HBM; one of the same name that is gone gives it up."""
+        name = buffer.name
+        before = self.made.get(name)
+        if before is not None and before() is not None:
+            name = f"{name}_{len(self.made)}"
+        if len(self.made) < MAX_PARTIAL:
+            self.made[name] = weakref.ref(buffer)
 
     def execute(self, instruction: Instruction) -> None:
         if not self.paired and self.replay.idle:
@@ -200,6 +224,8 @@ class _Runner(Machine[V]):
             for (instruction, _, dst), value in zip(both, reversed(sent), strict=True):
                 self.begin(instruction)
                 self.write(dst, value)
+                if self.watch is not None:
+                    self.watch(instruction, self.look)
         except Unsupported as gap:
             self.fail(gap.reason)
 
@@ -218,6 +244,8 @@ class _Runner(Machine[V]):
             self.begin(instruction)
             check_packed(instruction)
             spec.semantics(self, instruction)
+            if self.watch is not None:
+                self.watch(instruction, self.look)
         except Unsupported as gap:
             self.fail(gap.reason)
         except ValueError as error:
@@ -233,26 +261,41 @@ class _Runner(Machine[V]):
         self.store(view, self.domain.constant(value, view.dtype, (1,)))
 
     def finish(self, found: Specialization) -> Execution[V]:
-        self.cores.end()
-        self.contents.close()
-        self._span, self._active = found.kernel.span, None
         outputs: list[V] = []
         written: list[NDArray[np.bool_]] = []
-        self.failed = self.failed or not found.complete
+        after: dict[str, V] = {}
+        partial: dict[str, V] = {}
         try:
+            self.cores.end()
+            self.contents.close()
+            self._span, self._active = found.kernel.span, None
+            self.failed = self.failed or not found.complete
             given: set[Buffer] = set()
             for view in found.returned:
                 content, marks = self._output(view, shared=view.buffer not in given)
                 given.add(view.buffer)
                 outputs.append(content)
                 written.append(marks)
-            after = {name: self.read(view) for name, view in found.parameters}
+            for name, view in found.parameters:
+                storage = self.contents.of(view.buffer)
+                after[name] = self.taken(view, storage, self._place(view))
+            if any(event.kind == "stopped" for event in found.events):
+                partial = self._partial()
         except Exhausted as stop:
+            self._span = found.kernel.span
             self.fail(str(stop))
-            outputs, written, after = [], [], {}
         complete = not self.failed
         happened = tuple(self.happenings.values())
-        return Execution(tuple(outputs), tuple(written), after, happened, found, complete)
+        return Execution(tuple(outputs), tuple(written), after, happened, found, complete, partial)
+
+    def _partial(self) -> dict[str, V]:
+        """Tensors in HBM that are still there."""
+        found = {name: reference() for name, reference in self.made.items()}
+        return {
+            name: self.domain.copy(self._output(views.whole(buffer), shared=False)[0])
+            for name, buffer in found.items()
+            if buffer is not None
+        }
 
     def _output(self, view: View, *, shared: bool) -> tuple[V, NDArray[np.bool_]]:
         """A returned tensor and which of its elements have a value; `shared` once a tensor."""
