@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from migrate.budget import Budget
 from migrate.results import Comparison, IrDocument, LintDocument, Side
+from migrate.source import SourceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from migrate.pipeline.mapping import MapDocument
+    from migrate.pipeline.run_options import Options, Order, Precision, Ran
 
 RunMode: TypeAlias = Literal["auto", "never", "always"]
 
@@ -190,31 +192,44 @@ def run(
     template: Mapping[str, object] | None = None,
     shared: int = 0,
     target: Literal["trn1", "trn2", "trn3"] = "trn2",
+    order: Order = "blas",
+    precision: Precision = "rounded",
+    nki_version: str | None = None,
+    budget: Budget | None = None,
     **named: Any,
 ) -> Any:
     """Run one kernel on the CPU, called as the kernel is: arrays in, its return value out.
 
-    An NKI kernel takes its arguments in order or by name; what it returns comes back in the
-    structure it returns it in, and arrays that it writes to are changed in place.  For a CUDA
-    kernel arrays are device memory, changed in place; `grid` and `block` are needed, `template`
-    gives template arguments by name and `shared` the dynamic shared memory in bytes.
+    An NKI kernel takes its arguments in order or by name (one of a name that stands above, in
+    order); what it returns comes back in the structure it returns it in, and arrays that it
+    writes to are changed in place.  For a CUDA kernel arrays are device memory, changed in place;
+    `grid` and `block` are needed, `template` gives template arguments by name and `shared` the
+    dynamic shared memory in bytes.
+
+    `order` says how an NKI kernel's sums are associated: as the library does (`blas`), or first to
+    last (`sequential`, slow).  `precision` is `rounded` (what the hardware's formats hold),
+    `single` (float32, without casts to narrow formats) or `bounded`: real numbers in float64, and
+    each float array of an NKI kernel comes back as a pair of those (`value`) and how far a run that
+    rounds may be from them (`bound`).  An `nki_version` that the kernel does not go with is
+    refused; `budget` bounds the run.
 
     Raises `SourceError`, with the line, for what does not fit or cannot be run, and `IndexError`
     for an access outside an array (the places are its notes).  Warns (`UnwrittenRead`) where
     memory is read that nothing was written to.
     """
+    from migrate.pipeline.running import Options, extents
     from migrate.pipeline.running import run as ran
 
-    return ran(
-        file,
-        kernel,
-        args,
-        named,
-        grid=grid,
-        block=block,
-        template=template,
-        shared=shared,
+    options = Options(
+        order=order,
+        precision=precision,
         target=target,
+        grid=extents(grid if grid is not None else ()),
+        nki_version=nki_version,
+        budget=budget or Budget(),
+    )
+    return ran(
+        file, kernel, args, named, block=block, template=template, shared=shared, options=options
     )
 
 
@@ -236,9 +251,7 @@ def run_cuda(
     dynamic shared memory in bytes, `defines` and `include` as for `compare`.  Raises
     `SourceError` for what does not fit or cannot be run.
     """
-    from migrate.pipeline.running import cuda_run
-
-    return cuda_run(
+    return ran_cuda(
         file,
         kernel,
         args,
@@ -248,7 +261,7 @@ def run_cuda(
         shared=shared,
         defines=defines,
         include=include,
-    )
+    ).results
 
 
 def run_nki(
@@ -258,6 +271,56 @@ def run_nki(
 
     Raises `SourceError` for what does not fit or cannot be run.
     """
-    from migrate.pipeline.running import nki_run
+    from migrate.pipeline.running import Options
 
-    return nki_run(file, kernel, args, target=target)
+    found = ran_nki(file, kernel, args, options=Options(target=target))
+    if found.document.outcome != "complete":
+        raise SourceError(found.document.reason, file=file)
+    return found.results
+
+
+def ran_cuda(
+    file: str,
+    kernel: str | None,
+    args: Mapping[str, Any],
+    *,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    template: Mapping[str, object] | None = None,
+    shared: int = 0,
+    defines: Mapping[str, str] | None = None,
+    include: Sequence[str] = (),
+    options: Options | None = None,
+) -> Ran:
+    """`run_cuda` with what is told of the run.
+
+    Of the `options` precision, budget, progress and cancelling count.
+    """
+    from dataclasses import replace
+
+    from migrate.pipeline.running import Options, cuda_ran
+
+    return cuda_ran(
+        file,
+        kernel,
+        args,
+        block=block,
+        template=template,
+        shared=shared,
+        defines=defines,
+        include=include,
+        options=replace(options or Options(), grid=grid),
+    )
+
+
+def ran_nki(
+    file: str, kernel: str | None, args: Mapping[str, Any], *, options: Options | None = None
+) -> Ran:
+    """`run_nki` with what is told of the run.
+
+    A run that a bound or the caller ends early leaves the tensors in HBM as they were, and says
+    so in its document.
+    """
+    from migrate.pipeline.running import Options, nki_ran
+
+    return nki_ran(file, kernel, args, options or Options())

@@ -7,7 +7,6 @@ rules give, `Bounded` the real value with an error bound.
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
@@ -43,7 +42,7 @@ __all__ = ["Execution", "Fault", "Happening", "simulate"]
 
 V = TypeVar("V")
 
-MAX_PARTIAL = 1000
+MAX_PARTIAL = 100
 """Tensors that are remembered for a run that ends early."""
 
 
@@ -63,6 +62,8 @@ class Execution(Generic[V]):
     happenings: tuple[Happening, ...]
     specialization: Specialization
     complete: bool
+    executed: int
+    """Instructions, those of loops on the device each time."""
     partial: dict[str, V]
     """Where the run ended early: tensors in HBM that the kernel made, as they were then."""
 
@@ -149,8 +150,9 @@ class _Runner(Machine[V]):
         paired: bool,
     ) -> None:
         self.watch = watch
-        self.made: dict[str, weakref.ref[Buffer]] = {}
-        """Tensors in HBM by a name of their own."""
+        self.executed = 0
+        self.made: dict[str, Buffer] = {}
+        """Tensors in HBM that no loop makes, by a name of their own."""
         self.paired = paired
         """Whether there are two programs, one of which may wait for the other."""
         super().__init__(domain, meter, order, arrays, seed)
@@ -174,13 +176,10 @@ class _Runner(Machine[V]):
             self.cores.take(buffer, buffer.loops)
 
     def _remember(self, buffer: Buffer) -> None:
-        """Keep the name of a tensor in HBM; one of the same name that is gone gives it up."""
-        name = buffer.name
-        before = self.made.get(name)
-        if before is not None and before() is not None:
-            name = f"{name}_{len(self.made)}"
-        if len(self.made) < MAX_PARTIAL:
-            self.made[name] = weakref.ref(buffer)
+        """Keep a tensor in HBM, unless it is one of many."""
+        if len(self.made) < MAX_PARTIAL and all(v.loop.iterator == "grid" for v in buffer.loops):
+            name = buffer.name
+            self.made[name if name not in self.made else f"{name}_{len(self.made)}"] = buffer
 
     def execute(self, instruction: Instruction) -> None:
         if not self.paired and self.replay.idle:
@@ -224,6 +223,7 @@ class _Runner(Machine[V]):
             for (instruction, _, dst), value in zip(both, reversed(sent), strict=True):
                 self.begin(instruction)
                 self.write(dst, value)
+                self.executed += 1
                 if self.watch is not None:
                     self.watch(instruction, self.look)
         except Unsupported as gap:
@@ -244,6 +244,7 @@ class _Runner(Machine[V]):
             self.begin(instruction)
             check_packed(instruction)
             spec.semantics(self, instruction)
+            self.executed += 1
             if self.watch is not None:
                 self.watch(instruction, self.look)
         except Unsupported as gap:
@@ -286,15 +287,22 @@ class _Runner(Machine[V]):
             self.fail(str(stop))
         complete = not self.failed
         happened = tuple(self.happenings.values())
-        return Execution(tuple(outputs), tuple(written), after, happened, found, complete, partial)
+        return Execution(
+            tuple(outputs),
+            tuple(written),
+            after,
+            happened,
+            found,
+            complete,
+            self.executed,
+            partial,
+        )
 
     def _partial(self) -> dict[str, V]:
         """Tensors in HBM that are still there."""
-        found = {name: reference() for name, reference in self.made.items()}
         return {
-            name: self.domain.copy(self._output(views.whole(buffer), shared=False)[0])
-            for name, buffer in found.items()
-            if buffer is not None
+            name: self._output(views.whole(buffer), shared=False)[0]
+            for name, buffer in self.made.items()
         }
 
     def _output(self, view: View, *, shared: bool) -> tuple[V, NDArray[np.bool_]]:

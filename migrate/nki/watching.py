@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from migrate.nki.frames import Instruction
-from migrate.nki.instructions import INSTRUCTIONS
+from migrate.nki.instructions import INSTRUCTIONS, Enumerated
 from migrate.nki.operators import OPERATORS
 from migrate.nki.semantics import engine_of, is_exact_integer
 from migrate.nki.values import Member, Memory, OperatorName, View
@@ -120,12 +120,12 @@ class Trace:
                 operands.append(_operand(name, value, look(value) if written else None))
             elif value is not None:
                 attributes.append((name, f"{value.value}"))
-        attributes.extend(
-            (name, value.name)
-            for name, value in instruction.attributes
-            if isinstance(value, OperatorName | Member)
-            and value.name not in ("unknown", "none", "idle")
-        )
+        for name, given in instruction.attributes:
+            parameter = spec.parameter(name) if spec is not None else None
+            default = parameter.default if parameter is not None else None
+            usual = default.name if isinstance(default, Enumerated) else None
+            if isinstance(given, OperatorName | Member) and given.name != usual:
+                attributes.append((name, given.name))
         step = Step(
             len(self.steps),
             instruction.span,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from migrate.cli import OK, SAYS_NO, UNDETERMINED, USAGE, main
-from migrate.cli.run import npz
+from migrate.cli.arrays import npz
 from tests import pairs
 from tests.cli import limited
 

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from migrate.cli import OK, USAGE, main
-from migrate.cli.run import npz
+from migrate.cli.arrays import npz
+from migrate.pipeline.run_document import RunDocument
+from migrate.pipeline.run_options import Ran
 
 
 @pytest.fixture
@@ -18,15 +20,18 @@ def asked(monkeypatch):
     """Kernels that return what they were given, and the calls."""
     calls = []
 
-    def run_cuda(file, kernel, args, **launch):
-        calls.append((file, kernel, args, launch))
-        return {name: array for name, array in args.items() if isinstance(array, np.ndarray)}
+    def ran_cuda(file, kernel, args, **launch):
+        options = launch.pop("options")
+        calls.append((file, kernel, args, launch, options))
+        results = {name: array for name, array in args.items() if isinstance(array, np.ndarray)}
+        return Ran(results, RunDocument(file=file, kernel=kernel or "k", side="cuda"))
 
-    def run_nki(file, kernel, args, **options):
+    def ran_nki(file, kernel, args, *, options):
         calls.append((file, kernel, args, options))
-        return {"0": args["x"]}
+        document = RunDocument(file=file, kernel=kernel or "k", side="nki")
+        return Ran({"0": args["x"]}, document)
 
-    api = SimpleNamespace(run_cuda=run_cuda, run_nki=run_nki)
+    api = SimpleNamespace(ran_cuda=ran_cuda, ran_nki=ran_nki)
     monkeypatch.setitem(sys.modules, "migrate.api", api)
     return calls
 
@@ -45,7 +50,7 @@ def test_a_cuda_launch(asked):
     arguments += ["--arg", "flag=true", "--grid", "4,2", "--block", "256", "--shared", "1024"]
     arguments += ["--template", "T=float", "--template", "B=16", "-o", "out.npz"]
     assert main(arguments) == OK
-    ((file, kernel, args, launch),) = asked
+    ((file, kernel, args, launch, _),) = asked
     assert (file, kernel) == ("k.cu", "k")
     assert [args[name] for name in ("n", "eps", "flag")] == [3, 1e-5, True]
     assert args["flag"] is True
@@ -65,7 +70,7 @@ def test_a_cuda_launch(asked):
 @pytest.mark.usefixtures("folder")
 def test_an_nki_kernel_to_standard_output(asked, capfdbinary):
     assert main(["run", "k.py", "--inputs", "in.npz", "--target", "trn3"]) == OK
-    assert asked[0][3] == {"target": "trn3"}
+    assert asked[0][3].target == "trn3"
     with np.load(io.BytesIO(capfdbinary.readouterr().out)) as results:
         np.testing.assert_array_equal(results["0"], [0, 1, 2])
 
