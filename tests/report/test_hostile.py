@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from migrate.budget import Budget
 from migrate.cli import main
-from migrate.cli.run import npz
+from migrate.cli.arrays import npz
 from migrate.pipeline.compare import compared
 from migrate.report import sources
 from migrate.source import quoted
