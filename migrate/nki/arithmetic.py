@@ -104,7 +104,10 @@ class Arithmetic(Generic[V]):
             for side in (stationary, moving)
         )
         rows, contracted = self.domain.shape(left)[1], self.domain.shape(left)[0]
-        products = rows * contracted * self.domain.shape(right)[1]
+        columns = self.domain.shape(right)[1]
+        self.meter.take(4 * rows * columns)
+        self.meter.give(4 * rows * columns)
+        products = rows * contracted * columns
         self.meter.step((1 + products // 65536) * self.domain.effort)
         return self.domain.matmul(
             self.domain.transpose(left, (1, 0)), right, DType.FLOAT32, self.order

@@ -249,6 +249,8 @@ class _Runner(Machine[V]):
                 self.watch(instruction, self.look)
         except Unsupported as gap:
             self.fail(gap.reason)
+        except MemoryError:
+            self.fail(f"{instruction.opcode} needs more memory than there is")
         except ValueError as error:
             # Shapes that do not fit: the instruction's problems say it in words.
             self.fail(f"{instruction.opcode} cannot be executed: {error}")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import migrate
+from migrate.budget import Budget
 from migrate.pipeline.running import UnwrittenRead
 
 NKI = """
@@ -49,6 +50,11 @@ def per_program(x):
     nisa.dma_copy(dst=t, src=x[nl.ds(nl.program_id(0) * 4, 4), :])
     nisa.dma_copy(dst=y[nl.ds(nl.program_id(0) * 4, 4), :], src=t)
     return y
+
+
+@nki.jit
+def past_nothing(x):
+    return x
 
 
 @nki.jit
@@ -166,3 +172,100 @@ def test_launches_that_do_not_fit_are_refused(cuda):
         migrate.run(cuda, "scale", *arrays, 1.0, 4, grid=(1, 1, 1, 1), block=4)
     with pytest.raises(migrate.SourceError, match="takes 4 arguments, not 5"):
         migrate.run(cuda, "scale", *arrays, 1.0, 4, 5, grid=1, block=4)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "budget", "words"),
+    [
+        ("forever_on_the_device", Budget(steps=50_000), "50,000 steps"),
+        ("forever", Budget(steps=50_000), "50,000 steps"),
+        ("forever", Budget(seconds=0.2), "0.2 seconds"),
+        ("many", Budget(), "300,000 steps while unrolling"),
+        ("huge", Budget(), "2,147,483,648 bytes"),
+        ("wide_product", Budget(bytes=1 << 26), "67,108,864 bytes"),
+        ("spread", Budget(), "2,147,483,648 bytes"),
+    ],
+)
+def test_budgets_hold_while_running(tmp_path, kernel, budget, words):
+    path = tmp_path / "hostile.py"
+    path.write_text(textwrap.dedent(HOSTILE))
+    with pytest.raises(migrate.SourceError, match=words) as caught:
+        migrate.run(str(path), kernel, np.ones((128, 4), np.float32), budget=budget)
+    assert caught.value.where is not None
+
+
+HOSTILE = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def forever_on_the_device(x):
+    t = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x)
+    on = nisa.register_alloc(1)
+    while on:
+        nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=1.0)
+    return x
+
+
+@nki.jit
+def forever(x):
+    t = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x)
+    while True:
+        nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=1.0)
+
+
+@nki.jit
+def many(x):
+    t = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.sbuf)
+    for i in nl.affine_range(10**9):
+        nisa.memset(dst=t, value=1.0)
+    return x
+
+
+@nki.jit
+def huge(x):
+    t = nl.ndarray((1 << 40,), dtype=nl.float32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=t[0:4], src=x[0])
+    return t
+
+
+@nki.jit
+def wide_product(x):
+    w = nl.ndarray((128, 40000), dtype=nl.float32, buffer=nl.sbuf)
+    p = nl.ndarray((40000, 40000), dtype=nl.float32, buffer=nl.psum)
+    nisa.memset(dst=w, value=1.0)
+    nisa.nc_matmul(dst=p, stationary=w, moving=w)
+    return x
+
+
+@nki.jit
+def spread(x):
+    t = nl.ndarray((128, 1 << 34), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=t, src=nl.broadcast_to(x[0:128, 0:1], (128, 1 << 34)))
+    return x
+"""
+
+
+def test_how_a_kernel_is_run(nki):
+    x = np.arange(64, dtype=np.float32).reshape(8, 8) / 3
+    value, bound = migrate.run(nki, "doubled", x, precision="bounded")
+    assert value.dtype == np.float64
+    assert np.array_equal(value, x.astype(np.float64) * 2)
+    assert (bound >= 0).all()
+    assert np.array_equal(migrate.run(nki, "doubled", x, precision="single"), x * 2)
+    assert np.array_equal(migrate.run(nki, "doubled", x, order="sequential"), x * 2)
+    assert np.array_equal(migrate.run(nki, "doubled", x, nki_version="0.3"), x * 2)
+    with pytest.raises(migrate.SourceError, match="cannot run with NKI"):
+        migrate.run(nki, "doubled", x, nki_version="0.1")
+
+
+def test_results_are_the_caller_s(nki):
+    x = np.ones((8, 8), np.float32)
+    y = migrate.run(nki, "doubled", x)
+    y[...] = 7
+    assert (x == 1).all()
+    assert migrate.run(nki, "past_nothing", x) is not x
