@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from migrate.results import Severity
 from migrate.rules.places import related
 from migrate.rules.rule import Draft, Evidence
 
@@ -26,7 +27,7 @@ CLAIMS: Final[Mapping[str, frozenset[str]]] = {
     "HW205": frozenset({"sbuf-live", "psum-live"}),
     "HW206": frozenset({"partition-start"}),
     "HW207": frozenset({"dtype", "dtype-mix", "psum-dtype", "literal-dtype"}),
-    "HW208": frozenset({"unwritten-read"}),
+    "HW208": frozenset({"unwritten-read", "unwritten-unused"}),
     "HW209": frozenset({"unwritten-output"}),
     "HW210": frozenset({"psum-prefilled"}),
     "HW211": frozenset({"start-apart"}),
@@ -54,6 +55,10 @@ CLAIMED: Final = frozenset().union(*CLAIMS.values())
 """Every code that has a rule of its own."""
 
 
+MILD: Final[Mapping[str, Severity]] = {"unwritten-unused": "note"}
+"""Codes that are not as grave as their rule."""
+
+
 def told(evidence: Evidence, rule: str) -> Iterator[Draft]:
     """The problems that are a rule's, each at its own place with the others beside it."""
     claims = CLAIMS[rule]
@@ -64,4 +69,5 @@ def told(evidence: Evidence, rule: str) -> Iterator[Draft]:
                 side="nki",
                 span=problem.span,
                 related=related("nki", (p for p in problem.related if p != problem.span)),
+                severity=MILD.get(problem.code.removeprefix(REFUSING)),
             )

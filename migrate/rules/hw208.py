@@ -3,7 +3,8 @@
 ## What
 An instruction reads elements of a tile, or of a tensor of the kernel's own in HBM, that nothing
 wrote before.  So does a product that is to be added (`accumulate=True`) to a sum that was never
-begun.
+begun.  Where no result is made of such elements (the spare rows of a last tile, which are computed
+with and not stored) it is a note.
 
 ## Why
 Memory holds what was there before.  A last tile that is shorter than the others, moved into a full
@@ -14,6 +15,7 @@ out.
 ```python
 nisa.dma_copy(dst=t[0:rest, :], src=x[start : start + rest, :])
 nisa.tensor_reduce(dst=m, op=nl.maximum, data=t, axis=1)        # all 128 rows of t
+nisa.dma_copy(dst=out[start : start + 128], src=m)
 ```
 
 ## Use instead
