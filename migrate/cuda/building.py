@@ -112,14 +112,22 @@ class Builder:
         chosen = self._chosen(callee, arguments, scope)
         if isinstance(chosen, str):
             return scope.opaque(node, chosen)
+        known: tuple[Parameter, ...] | None = chosen.parameters
         if len(chosen.parameters) > len(arguments):
             arguments = [*arguments, *self._defaults(chosen, len(arguments), scope)]
+            known = None
         if returns_reference(chosen.definition.node):
             made = self._inlined(chosen, callee, arguments, node, scope)
             if made is not None:
                 return made
         built = self.build(
-            chosen.definition, chosen.bindings, chosen.owner, chosen.this, callee, arguments
+            chosen.definition,
+            chosen.bindings,
+            chosen.owner,
+            chosen.this,
+            callee,
+            arguments,
+            parameters=known,
         )
         if isinstance(built, str):
             return scope.opaque(node, built)
@@ -287,8 +295,13 @@ class Builder:
         this: Expression | None = None,
         callee: Callee | None = None,
         arguments: Sequence[Expression] = (),
+        *,
+        parameters: Sequence[Parameter] | None = None,
     ) -> Function | str:
-        """Instantiate a definition; the reason where that is not possible."""
+        """Instantiate a definition; the reason where that is not possible.
+
+        `parameters` are its own as the call found them, where a call did.
+        """
         scope = self._scope(owner, Scope(self.program, self.meter, self, self.classes))
         bound = bound_scope(definition, bindings, scope)
         if isinstance(bound, str):
@@ -298,7 +311,8 @@ class Builder:
             value = scope.frames[0].get(parameter.name)
             text = value.value if isinstance(value, Literal) else scope.types.get(parameter.name)
             shown.append((parameter.name, str(text)))
-        parameters = parameters_of(definition, scope, arguments)
+        if parameters is None:
+            parameters = parameters_of(definition, scope, arguments)
         kinds = ",".join(str(parameter.type) for parameter in parameters)
         direct = "direct" if callee is not None and callee.captures is not None else ""
         key: Key = (

@@ -21,8 +21,6 @@ _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "dynamic_ca
 
 def call_expression(node: Node, scope: Scope) -> Expression:
     """The typed expression of a call, a functional cast or a construction."""
-    from migrate.cuda.expressions import expression, resolve
-
     function = node.child_by_field_name("function")
     if function is None:
         return scope.opaque(node, "a call of nothing")
@@ -37,6 +35,8 @@ def call_expression(node: Node, scope: Scope) -> Expression:
     core = innermost(function)
     match core.type:
         case "primitive_type" | "sized_type_specifier":
+            from migrate.cuda.expressions import resolve
+
             return functional_cast(resolve(core, scope), children, node, scope)
         case "identifier" | "type_identifier":
             return _named(core, children, node, scope)
@@ -53,9 +53,10 @@ def call_expression(node: Node, scope: Scope) -> Expression:
             return scope.opaque(node, "this call is not understood")
         case "lambda_expression":
             closure = closures.closure(core, scope)
-            arguments = [expression(child, scope) for child in children]
-            return _closure(closure, arguments, node, scope)
+            return _closure(closure, _arguments(children, scope), node, scope)
         case _:
+            from migrate.cuda.expressions import expression
+
             return _object(expression(core, scope), children, node, scope)
 
 
@@ -71,8 +72,6 @@ def _arguments(children: list[Node], scope: Scope) -> list[Expression]:
 
 
 def _named(core: Node, children: list[Node], node: Node, scope: Scope) -> Expression:
-    from migrate.cuda.expressions import resolve
-
     name = scope.text(core)
     found = scope.lookup(name)
     if isinstance(found, Closure):
@@ -91,6 +90,8 @@ def _named(core: Node, children: list[Node], node: Node, scope: Scope) -> Expres
         if inside is not None and isinstance(inside.type, Struct | Routine):
             return _object(inside, children, node, scope)
     if name not in scope.program.functions and is_type_name(name, scope):
+        from migrate.cuda.expressions import resolve
+
         return functional_cast(resolve(core, scope), children, node, scope)
     return calls.call(name, (), _arguments(children, scope), node, scope)
 

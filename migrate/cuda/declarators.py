@@ -55,9 +55,9 @@ def _type_of(node: Node, scope: Scope, extent: Extent, depth: int) -> Type:
         case "type_descriptor":
             base = type_of(node.child_by_field_name("type"), scope, extent, depth + 1)
             around = node.child_by_field_name("declarator")
-            const = any(scope.text(child) == "const" for child in node.children)
             if around is None:
                 return base
+            const = any(scope.text(child) == "const" for child in node.children)
             return declared(around, base, scope, extent, const=const).type
         case "primitive_type" | "sized_type_specifier":
             text = " ".join(scope.text(node).split())
@@ -218,6 +218,8 @@ def declared(
 
     Works from the outside in, which is the order C declares in: `float *a[4]` is an array.
     """
+    if node.type == "identifier":
+        return Declared(scope.text(node), base, node, reference=False, constructor=None)
     kind = base
     reference = False
     current: Node | None = node

@@ -216,9 +216,14 @@ def _this(node: Node, scope: Scope) -> Expression:
 
 
 def _subscript(node: Node, scope: Scope) -> Expression:
-    base = _field(node, "argument", scope)
-    indices = node.child_by_field_name("indices")
-    inner = [c for c in indices.named_children if c.type != "comment"] if indices else []
+    parts = node.named_children
+    listed: Node | None
+    if len(parts) == 2 and parts[1].type == "subscript_argument_list":
+        base, listed = expression(parts[0], scope), parts[1]
+    else:
+        # With a comment in it, or an error.
+        base, listed = _field(node, "argument", scope), node.child_by_field_name("indices")
+    inner = [c for c in listed.named_children if c.type != "comment"] if listed else []
     if len(inner) != 1:
         return scope.opaque(node, "a subscript with several indices is not understood")
     index = expression(inner[0], scope)
@@ -333,9 +338,9 @@ def _assignment(node: Node, scope: Scope) -> Expression:
         value = braced(value_node, target.type, scope)
     else:
         value = _field(node, "right", scope)
-    where = scope.where(node)
     if isinstance(target.type, Unknown):
         return scope.unclear(node, target)
+    where = scope.where(node)
     defined = objects.overloaded(operator, (target, value), node, scope)
     if defined is not None:
         return defined

@@ -255,10 +255,13 @@ def overloaded(
     operator: str, operands: Sequence[Expression], node: Node, scope: Scope
 ) -> Expression | None:
     """An operator that the program defines for these operands; `None` where it does not."""
-    name = f"operator{operator}"
     kinds = [operand.type for operand in operands]
-    if not any(isinstance(kind, Struct | Vector) for kind in kinds):
+    for kind in kinds:
+        if isinstance(kind, Struct | Vector):
+            break
+    else:
         return None
+    name = f"operator{operator}"
     if isinstance(kinds[0], Struct) and has_method(kinds[0], name, scope):
         owner = scope.classes.of(kinds[0])
         if scope.resolver.accepts(Callee(name, (), owner, operands[0]), operands[1:], scope):
@@ -296,6 +299,8 @@ def fitted(value: Expression, to: Type, node: Node, scope: Scope) -> Expression:
 
 def as_scalar(value: Expression, to: Type | None, node: Node, scope: Scope) -> Expression:
     """The value that a conversion function gives: to the type wanted, else to a scalar."""
+    if isinstance(value.type, Scalar | Pointer):
+        return value
     from migrate.cuda.expressions import resolve
 
     owner = scope.classes.of(value.type)

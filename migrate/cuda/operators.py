@@ -93,18 +93,19 @@ def binary(
     """`left operator right` after the conversions that the language makes."""
     if isinstance(left.type, Scalar) and isinstance(right.type, Scalar) and operator in _OPERATORS:
         return _arithmetic(operator, left, right, node, scope)
-    from migrate.cuda import componentwise, objects
-    from migrate.cuda.expressions import truth
-
-    where = scope.where(node)
     if isinstance(left.type, Unknown) or isinstance(right.type, Unknown):
         # The operand has been reported; this keeps the whole of it from meaning anything.
         return left if isinstance(left.type, Unknown) else right
+    from migrate.cuda import componentwise, objects
+
+    where = scope.where(node)
     defined = objects.overloaded(operator, (left, right), node, scope)
     if defined is not None:
         return defined
     left, right = decay(left), decay(right)
     if operator in ("&&", "||"):
+        from migrate.cuda.expressions import truth
+
         word: OneOf["and", "or"] = "and" if operator == "&&" else "or"
         first, second = truth(left, node, scope), truth(right, node, scope)
         return Logical(word, first, second, BOOL, where)

@@ -219,6 +219,8 @@ class Scope:
 
     def _changed(self, node: Node) -> tuple[int, ...]:
         """Variables that may have another value after a piece of text that is not understood."""
+        if not node.child_count:
+            return ()
         # What is not understood in what is not understood is not looked through again.
         if self._looked_at != (self.next_id, len(self.frames)):
             self._looked_at = (self.next_id, len(self.frames))

@@ -129,14 +129,14 @@ def complete(
 
 def supply(parameter: TemplateParameter, given: Binding | None, scope: Scope) -> Binding | str:
     """A parameter's value: what is given, else its default; the reason where there is none."""
-    from migrate.cuda.expressions import expression, resolve
-
     if parameter.kind == "pack":
         return f"template parameter {parameter.name} is not understood"
     if given is not None:
         return given
     if parameter.default is None:
         return f"template parameter {parameter.name} has no value"
+    from migrate.cuda.expressions import expression, resolve
+
     if parameter.kind == "type":
         return resolve(parameter.default, scope)
     made = expression(parameter.default, scope)
@@ -148,11 +148,11 @@ def supply(parameter: TemplateParameter, given: Binding | None, scope: Scope) ->
 
 def bind(parameter: TemplateParameter, value: Binding, inner: Scope, outer: Scope) -> None:
     """Let a template parameter's name mean its value."""
-    from migrate.cuda.classes import literal_type
-    from migrate.cuda.expressions import resolve
-    from migrate.cuda.folding import converted
-
     if isinstance(value, bool | int | float):
+        from migrate.cuda.classes import literal_type
+        from migrate.cuda.expressions import resolve
+        from migrate.cuda.folding import converted
+
         kind = resolve(parameter.type, inner) if parameter.type is not None else None
         scalar = kind if isinstance(kind, Scalar) else literal_type(value)
         fitted = converted(value, scalar)

@@ -70,7 +70,8 @@ def held_types(body: Node, scope: Scope) -> dict[str, Type]:
     for name in loaded:
         # What ldmatrix loads has 16 bits; of which format, a product says.
         found.setdefault(name, NAMED["__half2"])
-    _copied(body, found, scope)
+    if found:
+        _copied(body, found, scope)
     return {name: kind for name, kind in found.items() if kind is not None}
 
 

@@ -56,9 +56,14 @@ def _tables(scope: Scope) -> _Tables:
 
 @functools.lru_cache(maxsize=256)
 def _used(text: bytes) -> tuple[str, ...]:
-    return tuple(
-        module for module, words in _MODULES.items() if any(word in text for word in words)
-    )
+    present: dict[bytes, bool] = {}
+
+    def has(word: bytes) -> bool:
+        if word not in present:
+            present[word] = word in text
+        return present[word]
+
+    return tuple(module for module, words in _MODULES.items() if any(map(has, words)))
 
 
 @functools.cache
@@ -204,6 +209,8 @@ def _constructed(function: Node, name: str, scope: Scope) -> Library | None:
     """The library class whose constructor a call is, `BlockReduce(storage)`."""
     kind: Type | None
     if function.type == "identifier":
+        if name in scope.program.functions:
+            return None
         from migrate.cuda.declarators import is_type_name
         from migrate.cuda.expressions import resolve
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -123,6 +124,11 @@ class _Placing:
             self.functors.append(functor)
 
     def tree(self, node: Any) -> Any:
+        kind = type(node)
+        if kind is tuple:
+            return tuple([self.tree(part) for part in node])
+        if not _has_parts(kind):
+            return node
         match node:
             case Call() if node.function.name in self._operators:
                 values = [self.tree(value) for value in node.arguments]
@@ -135,14 +141,8 @@ class _Placing:
                 made = self._copy(node)
                 parameters = (*made.parameters, *self._parameters.values())
                 return msgspec.structs.replace(made, parameters=parameters)
-            case Plain():
-                return node
-            case msgspec.Struct():
-                return self._copy(node)
-            case tuple():
-                return tuple(self.tree(part) for part in node)
             case _:
-                return node
+                return self._copy(node)
 
     def _applied(self, name: str, values: list[Expression]) -> Expression:
         functor = self._parameters.get(name)
@@ -154,7 +154,24 @@ class _Placing:
         return converted
 
     def _copy(self, node: Any) -> Any:
-        held = [getattr(node, name) for name in node.__struct_fields__]
-        return type(node)(
-            *[self._span if isinstance(h, Place | Span) else self.tree(h) for h in held]
+        kind = type(node)
+        return kind(
+            *[
+                self._span if isinstance(held, Place | Span) else self.tree(held)
+                for held in _parts(kind)(node)
+            ]
         )
+
+
+@functools.cache
+def _has_parts(kind: type) -> bool:
+    """Whether a value of this type has a place, or something with a place, in it."""
+    return issubclass(kind, msgspec.Struct) and not issubclass(kind, Plain)
+
+
+@functools.cache
+def _parts(kind: type[msgspec.Struct]) -> Callable[[Any], tuple[Any, ...]]:
+    names = kind.__struct_fields__
+    if len(names) == 1:
+        return lambda node: (getattr(node, names[0]),)
+    return attrgetter(*names)
