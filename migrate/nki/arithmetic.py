@@ -146,6 +146,27 @@ class Arithmetic(Generic[V]):
         self.meter.give(16 * count)
         return collecting.rearranged(self.domain, value, sizes, where)
 
+    def bits(self, value: V, dtype: DType) -> V:
+        return self.domain.bitcast(value, dtype)
+
+    def quantize(self, value: V, dtype: DType) -> tuple[V, Sequence[V]]:
+        from migrate.nki.microscaling import quantized
+
+        self._spend(8 * math.prod(self.domain.shape(value)))
+        return quantized(self.domain, value, dtype)
+
+    def dequantize(self, packed: V, dtype: DType, scales: Sequence[V]) -> V:
+        from migrate.nki.microscaling import dequantized
+
+        self._spend(32 * math.prod(self.domain.shape(packed)))
+        return dequantized(self.domain, packed, dtype, scales)
+
+    def _spend(self, size: int) -> None:
+        """Account for work on so many bytes."""
+        self.meter.step((1 + size // 4096) * self.domain.effort)
+        self.meter.take(size)
+        self.meter.give(size)
+
     def largest(self, value: V, shape: tuple[Number, Number], count: Number) -> tuple[V, V]:
         elements = math.prod(int(n.value) for n in shape)
         self.meter.step((1 + elements // 256) * self.domain.effort)

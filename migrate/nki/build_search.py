@@ -19,6 +19,7 @@ from migrate.ir.nodes import (
     Value,
 )
 from migrate.nki.build import Builder, Lifted
+from migrate.nki.errors import Unsupported
 from migrate.nki.parts import Part, part_of
 from migrate.nki.positions import ONE, ZERO, Place, linear
 from migrate.nki.semantics import Rearrangement
@@ -71,6 +72,15 @@ class InstructionBuilder(Builder):
         self._where[id(found)] = self._where[id(view)]
         self._alive.append(found)
         return found
+
+    def bits(self, value: Lifted, dtype: DType) -> Lifted:
+        raise Unsupported("numbers packed by four are seen by a run only")
+
+    def quantize(self, value: Lifted, dtype: DType) -> tuple[Lifted, Sequence[Lifted]]:
+        raise Unsupported("numbers packed by four are seen by a run only")
+
+    def dequantize(self, packed: Lifted, dtype: DType, scales: Sequence[Lifted]) -> Lifted:
+        raise Unsupported("numbers packed by four are seen by a run only")
 
     def random(self, distribution: str, shape: Sequence[Number], dtype: DType) -> Lifted:
         extents = tuple(n.index() for n in shape)

@@ -28,6 +28,9 @@ V = TypeVar("V")
 _MOVES = frozenset({"dma_copy", "tensor_copy", "dma_transpose"})
 """Instructions that leave elements as they are where both sides have one format."""
 
+_COMPUTES = frozenset({"nc_matmul_mx", "quantize_mx"})
+"""Instructions that make packed numbers, or compute with them."""
+
 
 def check_packed(instruction: Instruction) -> None:
     """Raise `Unsupported` where an instruction does not just move packed numbers."""
@@ -40,6 +43,8 @@ def check_packed(instruction: Instruction) -> None:
     if instruction.opcode in _MOVES:
         if len({view.dtype for name, view in views if ":" not in name}) == 1:
             return
+    elif instruction.opcode in _COMPUTES:
+        return
     elif instruction.opcode == "memset":
         value = instruction.operand("value")
         if isinstance(value, Number) and value.value == 0:

@@ -137,6 +137,21 @@ class Machine(Protocol[V]):
         """Numbers that the generator of an engine makes."""
         ...
 
+    def bits(self, value: V, dtype: DType) -> V:
+        """The same bits as a format of the same width."""
+        ...
+
+    def quantize(self, value: V, dtype: DType) -> tuple[V, Sequence[V]]:
+        """fp32 numbers, [rows, 4 columns], as elements of a packed format, [rows, columns].
+
+        Beside them the bits of their scales, for each 32 rows.
+        """
+        ...
+
+    def dequantize(self, packed: V, dtype: DType, scales: Sequence[V]) -> V:
+        """Numbers of a packed format times their scales, fp32 of [4 rows, columns]."""
+        ...
+
     def write(self, view: View, value: V) -> None:
         """Convert to the view's dtype and store."""
         ...

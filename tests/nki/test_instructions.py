@@ -13,8 +13,6 @@ from tests.nki.kernels import module
 from tests.nki.running import lifted, on_tiles, opaque
 
 GAPS = {
-    "nc_matmul_mx": "numbers packed by four are moved, not computed with",
-    "quantize_mx": "numbers packed by four are moved, not made",
     "topk": "which of equal elements it takes is not documented",
 }
 """Instructions that are known by name, operands and limits, and compute nothing here."""

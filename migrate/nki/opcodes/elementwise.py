@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate.nki import accumulators, bounds, checks, limits, semantics
+from migrate.nki import accumulators, bounds, checks, limits, microscaling, semantics
 from migrate.nki.opcodes.spec import (
     ENGINE,
     NAME,
@@ -203,7 +203,7 @@ SPECS = (
         "quantize_mx",
         (out(memories=SBUF), tile("src", SBUF), out("dst_scale", SBUF), NAME),
         ("vector",),
-        None,
+        microscaling.quantize_mx,
         (
             bounds.partition_count("src", multiple=32),
             bounds.free("src", multiple=4),
@@ -212,7 +212,6 @@ SPECS = (
             bounds.dtypes("dst_scale", "float8_e8m0fnu", "uint8"),
         ),
         ("trn3",),
-        gap="numbers packed by four are moved, not made",
     ),
     Spec(
         "dropout",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate.nki import bounds, matmul_limits, semantics
+from migrate.nki import bounds, matmul_limits, microscaling, semantics
 from migrate.nki.opcodes.spec import (
     ENGINE,
     NAME,
@@ -45,7 +45,7 @@ SPECS = (
             NAME,
         ),
         ("tensor",),
-        None,
+        microscaling.nc_matmul_mx,
         (
             bounds.partition_count("stationary", multiple=32),
             bounds.same_partitions("stationary", "moving"),
@@ -58,7 +58,6 @@ SPECS = (
             bounds.dtypes("dst", "float32", "bfloat16"),
         ),
         ("trn3",),
-        gap="numbers packed by four are moved, not computed with",
     ),
     Spec(
         "nc_transpose",
