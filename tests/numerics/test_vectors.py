@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from migrate.nki.operators import OPERATORS as NKI_OPERATORS
+from migrate.numerics.bounded import Bounded
 from migrate.numerics.casts import Rule, cast
 from migrate.numerics.dtypes import DType
 from migrate.numerics.rounded import Rounded
@@ -223,3 +225,88 @@ def test_gelu_variants_differ(row: dict[str, Any]) -> None:
     x = np.array([row["x"]], np.float64)
     one, other = (ROUNDED.apply(name, (x,), DType.FLOAT64) for name in PAIRS[row["pair"]])
     assert abs(one[0] - other[0]) == pytest.approx(row["max"], rel=1e-9)
+
+
+@section("atomic_envelope")
+def test_every_order_of_a_sum_is_within_its_bound(row: dict[str, Any]) -> None:
+    terms = SETS[row["set"]](np.arange(1024)).astype(np.float32)
+    bounded = Bounded()
+    total = bounded.reduce("add", bounded.from_array(terms, DType.FLOAT32), 0, DType.FLOAT32)
+    assert float(total.value) == pytest.approx(row["exact"], rel=1e-15)
+    for extreme in (row["min"], row["max"]):
+        assert abs(extreme - row["exact"]) <= float(total.limit())
+    if row["distinct"] == 1:
+        target = ROUNDED.constant(0, DType.FLOAT32, (1,))
+        ROUNDED.combine("add", target, np.zeros(1024, np.int64), terms)
+        assert float(target[0]) == row["min"] == row["max"]
+
+
+CHAINS = {
+    "c=1, 4 x 2^-25": (1.0, [2.0**-25] * 4),
+    "c=1, 4 x 2^-24": (1.0, [2.0**-24] * 4),
+    "c=1, 8 x 2^-23": (1.0, [2.0**-23] * 8),
+    "c=-1, 4 x -2^-24": (-1.0, [-(2.0**-24)] * 4),
+    "c=1, 16 x 2^-14": (1.0, [2.0**-14] * 16),
+    "c=2^24, 4 x 1": (2.0**24, [1.0] * 4),
+    "c=-1, 1 + 2^-26": (-1.0, [1.0, 2.0**-26]),
+    "c=1, 4 x -2^-25": (1.0, [-(2.0**-25)] * 4),
+}
+
+
+@section("tensor_core")
+def test_products_in_a_chain(row: dict[str, Any]) -> None:
+    start, terms = CHAINS[row["case"]]
+    left = np.array([[start, *terms]], np.float32)
+    ones = np.ones((left.shape[1], 1), np.float32)
+    chain = ROUNDED.matmul(left, ones, DType.FLOAT32, "sequential")
+    assert bits(chain) == int(row["rne_chain"], 16)
+    exact = np.array([math.fsum([start, *terms])], np.float64)
+    assert exact[0] == row["exact"]
+    assert bits(cast(exact, DType.FLOAT32, Rule.IEEE)) == int(row["exact_rne"], 16)
+    # Whatever a tensor core keeps of a product lies within the bound of a fp32 sum that truncates.
+    bounded = Bounded()
+    product = bounded.matmul(
+        *(bounded.from_array(side, DType.FLOAT32) for side in (left, ones)), DType.FLOAT32
+    )
+    reach = 2 * float(product.limit()[0, 0]) + 2.0**-23 * float(np.abs(left).sum())
+    for keeps in ("volta_F23", "ampere_F24", "hopper_F25"):
+        assert abs(float(f32(row[keeps])[0]) - row["exact"]) <= reach
+
+
+@section("act_ranges")
+def test_where_the_tables_of_the_scalar_engine_are_valid(row: dict[str, Any]) -> None:
+    operator = NKI_OPERATORS[row["fn"]]
+    assert operator.table_error is not None
+    valid = operator.magnitude or operator.table_error.valid_range
+    assert valid is not None
+    given = tuple(bits(np.array([edge], np.float32)) for edge in valid)
+    assert given == (int(row["lo"], 16), int(row["hi"], 16))
+
+
+def test_a_scan_is_sequential() -> None:
+    # The second row is of a generator that is not told.
+    terms = np.full(1024, 0.1, np.float32)
+    row = VECTORS["scan"][0]
+    assert bits(ROUNDED.reduce("add", terms, 0, DType.FLOAT32, "sequential")) == int(row["seq"], 16)
+    assert bits(cast(np.array([math.fsum(terms)]), DType.FLOAT32, Rule.IEEE)) == int(
+        row["exact"], 16
+    )
+    assert bits(ROUNDED.reduce("add", terms, 0, DType.FLOAT32, "pairwise")) == int(
+        row["hillis_steele"], 16
+    )
+
+
+TOLD_ELSEWHERE = {
+    "mx": "tests/nki/test_microscaling.py",
+    "rng": "tests/cuda/library/test_random.py",
+}
+WITHOUT_INPUTS = {"variance", "online_softmax"}
+"""Sections whose numbers come from inputs that are not told."""
+
+
+def test_every_section_is_a_test() -> None:
+    here = Path(__file__).read_text(encoding="utf-8")
+    for name in VECTORS.keys() - WITHOUT_INPUTS - TOLD_ELSEWHERE.keys():
+        assert f'@section("{name}")' in here or f'VECTORS["{name}"]' in here
+    for file in TOLD_ELSEWHERE.values():
+        assert (Path(__file__).parents[2] / file).is_file()
