@@ -62,6 +62,9 @@ def ranged(iterator: str) -> Host:
         given.update(keywords)
         if iterator != "range":
             given.pop("directives", None)  # advice to the scheduler (NKI 0.1)
+        if iterator != "range" and frame.run.legacy:
+            # NKI 0.1: affine_range(*args, **kwargs), whatever the keywords.
+            given = {name: given[name] for name in ("start", "stop", "step") if name in given}
         wrong = len(args) > 3 or not given.keys() <= {"start", "stop", "step"}
         if wrong or given.get("start") is None:
             raise KernelFault("type", f"{iterator} is called with the wrong arguments", origin)

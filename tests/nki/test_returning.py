@@ -385,3 +385,14 @@ def test_numbers_are_written_to_any_partition() -> None:
     expected[:, 1] = np.arange(8) * 2
     assert np.array_equal(output(text, normal(8, 4)), expected)
     assert not any(i.problems for i in stream(text, x=(8, 4)))
+
+
+def test_loop_iterators_took_any_keyword() -> None:
+    body = """
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in nl.affine_range(2, precise_schedule=True):
+        nl.store(out[nl.ds(4 * i, 4), :], nl.load(x[nl.ds(4 * i, 4), :]))
+    return out
+    """
+    x = np.arange(32, dtype=np.float32).reshape(8, 4)
+    np.testing.assert_array_equal(run(kernel(body), x).outputs[0], x)
