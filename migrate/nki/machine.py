@@ -67,8 +67,12 @@ class Machine(Arithmetic[V]):
         order: Order,
         arrays: Mapping[str, Array],
         seed: int | None,
+        *,
+        legacy: bool,
     ) -> None:
         super().__init__(domain, meter, order)
+        self.legacy = legacy
+        """Whether the kernel is of NKI 0.1."""
         self.stream = None if seed is None else np.random.Generator(np.random.Philox(seed))
         self.arrays = arrays
         self.contents: Contents[V] = Contents(domain, meter)
@@ -395,6 +399,9 @@ class Machine(Arithmetic[V]):
             )
         if mode is True:
             before = at(storage.written, place)
+            if self.legacy and not bool(before.all()):
+                mode, added = None, bool(before.any())
+                self._starts(view, before)
         if mode is not True and not added:
             self.write(view, value)
         elif isinstance(place, Window) and place.distinct and bool(before.all()):
@@ -407,6 +414,21 @@ class Machine(Arithmetic[V]):
                 total = self.domain.select(before, total, value)
             self.write(view, total)
         mark(storage.accumulated, place, True)
+
+    def _starts(self, view: View, before: Array) -> None:
+        """Tell of a sum in NKI 0.1 that begins in memory that nothing was written to.
+
+        What `+=` does there is not documented; kernels that ran on hardware rely on it to begin a
+        sum, as `nc_matmul` does since NKI 0.3 where it is not told (`accumulate=None`).
+        """
+        count = before.size - int(np.count_nonzero(before))
+        self.report(
+            "ambiguous-accumulation",
+            f"a matmul adds to {count} elements of {view.buffer.name} that nothing was written to,"
+            " taken as the start of a sum",
+            view.buffer.site.span,
+            count,
+        )
 
     def _add(self, view: View, storage: Storage[V], place: Window, value: V) -> None:
         """Add to the sums in a tile, all of which there are: in fp32 whatever its format."""

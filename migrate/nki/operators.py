@@ -153,6 +153,7 @@ NUMPY_NAMES: dict[str, str] = {
     "maximum": "maximum",
     "minimum": "minimum",
     "power": "power",
+    "copy": "copy",
     "exp": "exp",
     "log": "log",
     "sqrt": "sqrt",

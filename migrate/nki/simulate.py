@@ -26,6 +26,7 @@ from migrate.nki.parse import Module
 from migrate.nki.reinterpret import check_packed
 from migrate.nki.replay import Replay
 from migrate.nki.specialize import Specialization, specialize
+from migrate.nki.styles import returns_tiles
 from migrate.nki.symbols import size
 from migrate.nki.values import Buffer, TensorSpec, View
 from migrate.nki.watching import Watch
@@ -109,7 +110,16 @@ def simulate(
         dtype = (formats or {}).get(name) or _dtype_of(name, array, module)
         shape = tuple(size(f"{name}.shape[{k}]", n) for k, n in enumerate(array.shape))
         specs[name] = TensorSpec(shape, dtype)
-    runner = _Runner(domain, meter, order, arrays, seed, watch, paired=math.prod(grid) == 2)
+    runner = _Runner(
+        domain,
+        meter,
+        order,
+        arrays,
+        seed,
+        watch,
+        paired=math.prod(grid) == 2,
+        legacy=returns_tiles(module, kernel),
+    )
     # What hardware computes raises nothing.
     with np.errstate(all="ignore"):
         found = specialize(
@@ -148,6 +158,7 @@ class _Runner(Machine[V]):
         watch: Watch | None,
         *,
         paired: bool,
+        legacy: bool,
     ) -> None:
         self.watch = watch
         self.executed = 0
@@ -155,7 +166,7 @@ class _Runner(Machine[V]):
         """Tensors in HBM that no loop makes, by a name of their own."""
         self.paired = paired
         """Whether there are two programs, one of which may wait for the other."""
-        super().__init__(domain, meter, order, arrays, seed)
+        super().__init__(domain, meter, order, arrays, seed, legacy=legacy)
         self.replay = Replay(
             self.contents.renew,
             self._integer,

@@ -396,3 +396,21 @@ def test_loop_iterators_took_any_keyword() -> None:
     """
     x = np.arange(32, dtype=np.float32).reshape(8, 4)
     np.testing.assert_array_equal(run(kernel(body), x).outputs[0], x)
+
+
+def test_a_sum_that_begins_in_memory_that_nothing_wrote() -> None:
+    body = """
+    sums = nl.ndarray((2, nl.par_dim(4), 4), dtype=nl.float32, buffer=nl.psum)
+    a, b = nl.load(x), nl.load(x)
+    for turn in nl.affine_range(3):
+        sums[1, :, :] += nisa.nc_matmul(a, b)
+    out = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+    nl.store(out, nl.copy(sums[1]))
+    return out
+    """
+    x = normal(4, 4)
+    found = run(kernel(body), x)
+    np.testing.assert_allclose(found.outputs[0], 3 * (x.T @ x), rtol=1e-5)
+    (told,) = found.happenings
+    assert told.code == "ambiguous-accumulation"
+    assert "16 elements of sums that nothing was written to" in told.message
