@@ -242,3 +242,35 @@ def test_a_loop_of_many_fixed_trips_goes_as_far_as_it_goes() -> None:
     assert not found.failures
     assert shapes(text)["x"] == (128, 2400)
     assert found.tries < 10
+
+
+FLOORS = """\
+@nki.jit
+def floors(x):
+    \"\"\"Copies x.
+
+    Args:
+        x: a tensor of shape [M, N]{demand}
+    \"\"\"
+    M, N = x.shape
+    out = nl.ndarray((M, N), dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in range(M // 128):
+        tile = nl.ndarray((128, N), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[i * 128 : (i + 1) * 128, :])
+        nisa.dma_copy(dst=out[i * 128 : (i + 1) * 128, :], src=tile)
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("demand", "rules"),
+    [
+        ("", {"HW209"}),
+        (", where M is a multiple of 128", set()),
+        (", where M is a multiple of TILE", set()),
+        (", where M need not be a multiple of 128", {"HW209"}),
+    ],
+)
+def test_sizes_are_the_multiples_that_a_docstring_says(demand: str, rules: set[str]) -> None:
+    (kernel,) = lint_text(HEAD + FLOORS.format(demand=demand)).kernels
+    assert {f.rule for f in kernel.findings if f.rule in {"HW209", "MAP114"}} == rules

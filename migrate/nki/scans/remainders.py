@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from migrate.nki.preconditions import multiples
 from migrate.nki.scans import Text
 from migrate.nki.values import Problem
 from migrate.python_text import span_of
@@ -24,6 +25,9 @@ def scan(text: Text) -> Iterator[Problem]:
     how they are made.
     """
     settled = {key for function in text.functions for key in _settled(function)}
+    for function in text.functions:
+        for name in multiples(ast.get_docstring(function) or ""):
+            settled.add(ast.dump(_loaded(ast.Name(id=name))))
     for function in text.functions:
         extents = _extents(function)
         values = _single(function)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from migrate.budget import Budget, Exhausted, Meter
 from migrate.nki.parse import Kernel, Module
+from migrate.nki.preconditions import multiples
 from migrate.nki.symbols import Number, binary, constant, size
 from migrate.nki.values import TensorSpec
 from migrate.pipeline.infer_sizes import tiles_of
@@ -35,6 +36,9 @@ QUICK = 120
 
 MAX_EXAMPLES = 3
 """Calls in the file that are tried."""
+
+MAX_UNIT = 4096
+"""What sizes are rounded up to multiples of, where a docstring says that they are."""
 
 MAX_ELEMENTS = 1 << 31
 """Of one tensor."""
@@ -139,9 +143,12 @@ class _Search:
     tries: int = 0
     clauses: dict[str, Clause] = field(default_factory=dict)
     best: tuple[_Proposal, Try] | None = None
+    multiples: Mapping[str, int] = field(default_factory=dict)
+    """What sizes are multiples of, as the docstring says; of 0 where it does not say the number."""
 
     def result(self) -> InferredArguments | str:
         reason = "nothing tells what the kernel takes"
+        self.multiples = multiples(ast.get_docstring(self.kernel.node) or "")
         for example in (*_distinct(examples(self.module, self.kernel)), None):
             options = guesses(self.module, self.kernel, example)
             if isinstance(options, str):
@@ -172,7 +179,7 @@ class _Search:
                 continue
             tried_choices.add(tuple(choice.values()))
             guess = {name: options[name][position] for name, position in choice.items()}
-            outcome = self._settled(_proposed(guess, grid))
+            outcome = self._settled(_proposed(guess, grid, self.multiples))
             if outcome is None:
                 continue
             if outcome.accepted:
@@ -305,8 +312,9 @@ class _Search:
         for name, cuts in tiles.items():
             if name in sizes and not proposal.stiff.get(name):
                 largest = max(cut for cut in cuts if cut <= 4096) if min(cuts) <= 4096 else 0
-                if largest:
-                    sizes[name] = max(sizes[name], largest) + largest // 8 + 1
+                if largest and self.multiples.get(name) != 0:
+                    beyond = max(sizes[name], largest) + largest // 8 + 1
+                    sizes[name] = _rounded_up(beyond, self.multiples.get(name, 1))
         return self._if_taken(proposal, outcome, sizes)
 
     def _if_taken(
@@ -333,7 +341,13 @@ def _distinct(found: Sequence[Example]) -> Iterator[Example]:
             yield example
 
 
-def _proposed(chosen: Mapping[str, Guess], grid: tuple[int, ...]) -> _Proposal:
+def _rounded_up(value: int, unit: int) -> int:
+    return value if not 0 < unit <= MAX_UNIT else -(-value // unit) * unit
+
+
+def _proposed(
+    chosen: Mapping[str, Guess], grid: tuple[int, ...], multiples: Mapping[str, int]
+) -> _Proposal:
     sizes: dict[str, int] = {}
     stiff: dict[str, int] = {}
     for guess in chosen.values():
@@ -346,6 +360,9 @@ def _proposed(chosen: Mapping[str, Guess], grid: tuple[int, ...]) -> _Proposal:
                 sizes[named], stiff[named] = value, 0
             case _:
                 pass
+    for name, unit in multiples.items():
+        if name in sizes and not stiff[name]:
+            sizes[name] = _rounded_up(sizes[name], unit)
     return _Proposal(chosen, sizes, stiff, grid)
 
 
