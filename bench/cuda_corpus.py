@@ -87,7 +87,7 @@ def examine(path: Path, folder: Path, roots: Sequence[Path], tally: Tally, lifts
     expected = kernels(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
     tally.counts["kernels"] += len(expected)
     try:
-        with Clock(tally, "read"):
+        with Clock(tally, "read" if expected else "read, without kernels"):
             source = read(path)
     except SourceError as refusal:
         tally.note("refused-file", f"{shown}: {refusal.message}")

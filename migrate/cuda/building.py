@@ -302,7 +302,10 @@ class Builder:
 
         `parameters` are its own as the call found them, where a call did.
         """
-        scope = self._scope(owner, Scope(self.program, self.meter, self, self.classes))
+        scope = Scope(self.program, self.meter, self, self.classes)
+        if owner is not None:
+            scope = self._scope(owner, scope)
+        scope.globals_used, scope.initials = self.globals_used, self.initials
         bound = bound_scope(definition, bindings, scope)
         if isinstance(bound, str):
             return f"{definition.name}: {bound}"

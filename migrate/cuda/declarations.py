@@ -107,8 +107,9 @@ def _declare(
     const = const and not isinstance(what.type, Pointer)
     where = scope.where(declarator)
     value_node = declarator.child_by_field_name("value")
-    if value_node is None and declarator.parent is not None:
-        value_node = _condition_value(declarator)
+    if value_node is None:
+        # Of `if (T v = value)` it hangs beside the declarator.
+        value_node = node.child_by_field_name("value")
     shared = "__shared__" in words
     storage: Storage = ("dynamic-shared" if "extern" in words else "shared") if shared else "local"
     if "static" in words and not shared and not const:
@@ -246,14 +247,6 @@ def _struct(
     place = Name(variable, kind, where)
     made = objects.construct_at(place, arguments, node, scope)
     return [Declare(variable, None, where), Evaluate(made, where)]
-
-
-def _condition_value(declarator: Node) -> Node | None:
-    """The initial value of `if (T v = value)`, which hangs beside its declarator."""
-    parent = declarator.parent
-    if parent is None or parent.child_by_field_name("value") is None:
-        return None
-    return parent.child_by_field_name("value")
 
 
 def _initial(

@@ -334,10 +334,12 @@ def _assignment(node: Node, scope: Scope) -> Expression:
     operator = _operator(node, scope)
     target = _field(node, "left", scope)
     value_node = node.child_by_field_name("right")
-    if value_node is not None and value_node.type == "initializer_list":
+    if value_node is None:
+        value: Expression = scope.opaque(node, "its right is missing")
+    elif value_node.type == "initializer_list":
         value = braced(value_node, target.type, scope)
     else:
-        value = _field(node, "right", scope)
+        value = expression(value_node, scope)
     if isinstance(target.type, Unknown):
         return scope.unclear(node, target)
     where = scope.where(node)

@@ -18,7 +18,7 @@ from typing import Final
 from tree_sitter import Node
 
 from migrate.cuda.origins import Edit
-from migrate.cuda.syntax import Captures, declared_names
+from migrate.cuda.syntax import AHEAD, DEVICE, Captures, declared_names, is_on_device
 from migrate.cuda.tokens import marks
 from migrate.cuda.types import named
 
@@ -34,12 +34,8 @@ _DECLARED_TYPES: Final = (
 _LIBRARY_TYPE: Final = re.compile(rb"(?:\w+::)*\w+_t|(?:\w+::)*\w+_type")
 
 _CASTS: Final = (b"static_cast", b"reinterpret_cast", b"const_cast", b"dynamic_cast")
-_DEVICE: Final = re.compile(rb"\b(?:__global__|__device__|constexpr)\b")
 _JOINED: Final = frozenset({b"_", b".", b":", b"$"})
 _JOINS: Final = re.compile(rb"[\w$]|\s*[<(:]")
-_AHEAD: Final = 80
-"""Bytes before a function in which its qualifiers may stand."""
-
 MAX_SEARCHES: Final = 200
 """Names of one text that are looked for in the whole of it."""
 
@@ -99,10 +95,7 @@ class Names:
         if outer is None:
             return False
         if outer.start_byte not in self._on_device:
-            # Qualifiers may stand in an error before the function.
-            start = max(outer.start_byte - _AHEAD, 0)
-            end = self.text.find(b"{", outer.start_byte) + 1
-            self._on_device[outer.start_byte] = _DEVICE.search(self.text, start, end) is not None
+            self._on_device[outer.start_byte] = is_on_device(outer, self.text)
         return self._on_device[outer.start_byte]
 
     def concerns_device(self, error: Node, near: int) -> bool:
@@ -110,15 +103,15 @@ class Names:
         outer = self.function_at(error.start_byte)
         if outer is None:
             start, end = error.start_byte - near, error.end_byte + near
-            return _DEVICE.search(self.text, max(start, 0), end) is not None
+            return DEVICE.search(self.text, max(start, 0), end) is not None
         body = outer.child_by_field_name("body")
         if body is None or error.start_byte < body.start_byte:
             # A qualifier that is not known may be one of the device.
             return True
         # The text of a function may have swallowed others.
         if outer.start_byte not in self._concerned:
-            start = max(outer.start_byte - _AHEAD, 0)
-            found = _DEVICE.search(self.text, start, outer.end_byte)
+            start = max(outer.start_byte - AHEAD, 0)
+            found = DEVICE.search(self.text, start, outer.end_byte)
             self._concerned[outer.start_byte] = found is not None
         return self._concerned[outer.start_byte]
 
@@ -226,14 +219,14 @@ def _operations(found: Captures, names: Names) -> list[Change]:
 def _prototypes(found: Captures, names: Names) -> list[Change]:
     changes: list[Change] = []
     for node in found.get("prototype", ()):
+        if not names.on_device(node.start_byte):
+            # Of host code only launches are read, and those from its words.
+            continue
         parameters = node.child_by_field_name("parameters")
         above = node.parent
         while above is not None and above.type in _AROUND_PROTOTYPES:
             above = above.parent
         if parameters is None or above is None or not in_block(above):
-            continue
-        if not names.on_device(node.start_byte):
-            # Of host code only launches are read, and those from its words.
             continue
         kind = above.child_by_field_name("type")
         if kind is None or (kind.text == b"void" and node.parent == above):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -219,7 +220,8 @@ class Scope:
 
     def _changed(self, node: Node) -> tuple[int, ...]:
         """Variables that may have another value after a piece of text that is not understood."""
-        if not node.child_count:
+        text = self.program.expanded.text
+        if not node.has_error and not _CHANGES.search(text, node.start_byte, node.end_byte):
             return ()
         # What is not understood in what is not understood is not looked through again.
         if self._looked_at != (self.next_id, len(self.frames)):
@@ -257,6 +259,9 @@ class Scope:
 
 MAX_EXCERPT = 200
 """Characters kept of a text that is not understood."""
+
+_CHANGES = re.compile(rb"[=&({]|\+\+|--|and|_eq")
+"""What a text must have in it to change a variable, be it a call, an assembly or a lambda."""
 
 _ANYTHING = frozenset({"ERROR", "lambda_expression", "gnu_asm_output_operand_list"})
 """Syntax in which every name may be assigned to."""

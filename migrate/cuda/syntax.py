@@ -119,6 +119,9 @@ PARSER_SECONDS: Final = 1.5
 MAX_OPEN: Final = 4096
 """Questions that may be half answered at one place: more are a text that nests without end."""
 
+MAX_PASSAGES: Final = 200
+"""Passages over a tree, in each of which the parts of a file before it are stepped over."""
+
 MAX_DEPTH: Final = 1000
 """Levels of a tree that are looked at: what is typed nests far less (`scope.MAX_DEPTH`)."""
 
@@ -131,13 +134,25 @@ def captures(root: Node, text: bytes, name: str) -> Captures:
     """The nodes of a tree that `repairs` and `disagreements` ask for, by the query's names.
 
     `cast` are the names that stand alone in parentheses with an operand, or an operation, behind
-    them.  Raises `SourceError` for a tree that nests too deeply.
+    them.  What only the host runs is left out, where no error makes that uncertain.  Raises
+    `SourceError` for a tree that nests too deeply.
     """
     cursor = QueryCursor(_query(_QUESTIONS), match_limit=MAX_OPEN)
     cursor.set_max_start_depth(MAX_DEPTH)
-    found = cursor.captures(root)
-    if cursor.did_exceed_match_limit:
-        raise SourceError("nests too deeply to be read", file=name)
+    found: Captures = {}
+    after = 0
+    left_out = [] if root.has_error else _on_host(root, text)
+    if len(left_out) > MAX_PASSAGES:
+        left_out = []
+    for start, end in (*left_out, (len(text), len(text))):
+        # Whatever is asked for has a parenthesis in it, an error aside.
+        if root.has_error or text.find(b"(", after, start) >= 0:
+            cursor.set_byte_range(after, start)
+            for question, nodes in cursor.captures(root).items():
+                found.setdefault(question, []).extend(nodes)
+            if cursor.did_exceed_match_limit:
+                raise SourceError("nests too deeply to be read", file=name)
+        after = end
     found["cast"] = [
         inner
         for node in found.pop("parenthesized", ())
@@ -146,6 +161,39 @@ def captures(root: Node, text: bytes, name: str) -> Captures:
         if node.named_child_count == 1 and inner.type in _NAMES_IN_PARENTHESES
     ]
     return found
+
+
+DEVICE: Final = re.compile(rb"\b(?:__global__|__device__|constexpr)\b")
+"""What a function has before its body that can be part of a kernel."""
+
+AHEAD: Final = 80
+"""Bytes before a function in which its qualifiers may stand, in an error."""
+
+
+def is_on_device(function: Node, text: bytes) -> bool:
+    """Whether a function can be part of a kernel, by its qualifiers."""
+    start = max(function.start_byte - AHEAD, 0)
+    end = text.find(b"{", function.start_byte) + 1
+    return DEVICE.search(text, start, end) is not None
+
+
+def _on_host(root: Node, text: bytes) -> list[tuple[int, int]]:
+    """Where functions stand that only the host runs, in order."""
+    out: list[tuple[int, int]] = []
+    pending = [root]
+    while pending:
+        for child in pending.pop().named_children:
+            if child.type == "function_definition":
+                if not is_on_device(child, text):
+                    out.append((child.start_byte, child.end_byte))
+            elif child.type not in _WITHOUT_FUNCTIONS and (
+                text.find(b"{", child.start_byte, child.end_byte) >= 0
+            ):
+                pending.append(child)
+    return sorted(out)
+
+
+_WITHOUT_FUNCTIONS: Final = frozenset({"initializer_list", "comment", "preproc_def"})
 
 
 # After `(T)` in `(T)(x)`, `(T)-x`, `(T)*p`.

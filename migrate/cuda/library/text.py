@@ -124,7 +124,7 @@ class _Placing:
             self.functors.append(functor)
 
     def tree(self, node: Any) -> Any:
-        kind = type(node)
+        kind: type[object] = type(node)
         if kind is tuple:
             return tuple([self.tree(part) for part in node])
         if not _has_parts(kind):
@@ -154,7 +154,7 @@ class _Placing:
         return converted
 
     def _copy(self, node: Any) -> Any:
-        kind = type(node)
+        kind: type[msgspec.Struct] = type(node)
         return kind(
             *[
                 self._span if isinstance(held, Place | Span) else self.tree(held)
