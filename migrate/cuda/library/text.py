@@ -124,10 +124,9 @@ class _Placing:
             self.functors.append(functor)
 
     def tree(self, node: Any) -> Any:
-        kind: type[object] = type(node)
-        if kind is tuple:
+        if isinstance(node, tuple):
             return tuple([self.tree(part) for part in node])
-        if not _has_parts(kind):
+        if not isinstance(node, msgspec.Struct) or isinstance(node, Plain):
             return node
         match node:
             case Call() if node.function.name in self._operators:
@@ -161,12 +160,6 @@ class _Placing:
                 for held in _parts(kind)(node)
             ]
         )
-
-
-@functools.cache
-def _has_parts(kind: type) -> bool:
-    """Whether a value of this type has a place, or something with a place, in it."""
-    return issubclass(kind, msgspec.Struct) and not issubclass(kind, Plain)
 
 
 @functools.cache
