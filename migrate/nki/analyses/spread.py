@@ -83,7 +83,8 @@ def _lanes(read: Mapping[str, Array]) -> Array | None:
     every = [marks.reshape(marks.shape[0], -1).max(axis=1) for marks in read.values()]
     if len({len(lanes) for lanes in every}) != 1:
         return None
-    return np.maximum.reduce(every)
+    lanes: Array = np.maximum.reduce(every)
+    return lanes
 
 
 def _product(read: Mapping[str, Array], sizes: tuple[int, ...]) -> Array | None:
