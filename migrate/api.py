@@ -214,8 +214,9 @@ def run(
     refused; `budget` bounds the run.
 
     Raises `SourceError`, with the line, for what does not fit or cannot be run, and `IndexError`
-    for an access outside an array (the places are its notes).  Warns (`UnwrittenRead`) where
-    memory is read that nothing was written to.
+    for an access outside an array (the places are its notes).  Warns where memory is read that
+    nothing was written to (`UnwrittenRead`), and where more is alive at once than SBUF or PSUM
+    hold (`OverCapacity`).
     """
     from migrate.pipeline.running import Options, extents
     from migrate.pipeline.running import run as ran

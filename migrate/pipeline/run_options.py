@@ -86,6 +86,10 @@ class UnwrittenRead(UserWarning):
     """A kernel read memory that nothing had been written to."""
 
 
+class OverCapacity(UserWarning):
+    """More was alive at once than a memory of the chip holds."""
+
+
 class Outside(Exception):
     """An access outside an array: where it is, and where the array is from."""
 

@@ -19,6 +19,7 @@ from migrate.pipeline.run_document import RunDocument, described
 from migrate.pipeline.run_options import (
     Options,
     Outside,
+    OverCapacity,
     Ran,
     UnwrittenRead,
     by_name,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from migrate.nki.simulate import Happening
     from migrate.nki.specialize import Structure
 
-__all__ = ["Options", "UnwrittenRead", "cuda_ran", "extents", "nki_ran", "run"]
+__all__ = ["Options", "OverCapacity", "UnwrittenRead", "cuda_ran", "extents", "nki_ran", "run"]
 
 
 def run(
@@ -87,9 +88,12 @@ def _nki(
 ) -> Any:
     module, chosen = opened(file, kernel, options)
     values = bound_arguments(chosen, args, named, file)
-    execution = whole(simulated(module, chosen, values, options), file)
+    execution, live = simulated(module, chosen, values, options)
+    whole(execution, file)
     for happening in execution.happenings:
         warnings.warn(_words(happening), UnwrittenRead, stacklevel=4)
+    for problem in live:
+        warnings.warn(f"{problem.span}: {problem.message}", OverCapacity, stacklevel=4)
     for name, content in execution.inputs_after.items():
         given, after = values[name], plain_array(content)
         if isinstance(given, np.ndarray) and not same_bytes(given, after):

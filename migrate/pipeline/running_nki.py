@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from migrate.nki.frames import Event, Instruction
     from migrate.nki.parse import Kernel, Module
     from migrate.nki.simulate import Execution
+    from migrate.nki.values import Problem
     from migrate.nki.watching import Look, Statistics, Step, Trace, Watch
     from migrate.source import Span
 
@@ -75,12 +76,23 @@ def simulated(
     args: Mapping[str, Any],
     options: Options,
     watch: Watch | None = None,
-) -> Execution[Any]:
-    """A run, to the kernel's end or to a bound; raises where its numbers mean nothing."""
+) -> tuple[Execution[Any], tuple[Problem, ...]]:
+    """A run, to the kernel's end or to a bound, and what on the way was more than memories hold.
+
+    Raises where its numbers mean nothing.
+    """
+    from migrate.nki.analyses.capacity import Capacity
     from migrate.nki.simulate import simulate
 
     file = module.source.name
     plain = {name: _plain(value) for name, value in args.items()}
+    capacity = Capacity(options.target)
+
+    def told(instruction: Instruction, look: Look) -> None:
+        capacity.execute(instruction)
+        if watch is not None:
+            watch(instruction, look)
+
     try:
         execution = simulate(
             module,
@@ -92,14 +104,17 @@ def simulated(
             meter=options.meter(chosen.name),
             order=options.order,
             seed=SEED,
-            watch=watch,
+            watch=told,
         )
     except Exhausted as stop:
         raise SourceError(str(stop), file=file, where=stop.where or chosen.span) from None
     except TypeError as error:
         raise SourceError(str(error), file=file, where=chosen.span) from None
     _check(execution, file, chosen.span)
-    return execution
+    found = execution.specialization
+    # The compiler of NKI 0.1 places tensors, and moves those that do not fit.
+    live = () if found.legacy else tuple(capacity.problems(found))
+    return execution, live
 
 
 def _plain(value: Any) -> Any:
@@ -137,9 +152,12 @@ def _check(execution: Execution[Any], file: str, where: Span) -> None:
     for event in events:
         if event.kind != "stopped":
             raise SourceError(event.message, file=file, where=event.span)
+    problems = {problem.span: problem for problem in execution.specialization.problems}
     for happening in execution.happenings:
         if happening.code == "unsupported":
-            raise SourceError(happening.message, file=file, where=happening.span)
+            # What the instruction would be refused for says it better.
+            told = problems.get(happening.span, happening)
+            raise SourceError(told.message, file=file, where=happening.span)
     if not events:
         raise SourceError("the kernel did not run to its end", file=file, where=where)
 
@@ -166,7 +184,7 @@ def ran(file: str, kernel: str | None, args: Mapping[str, Any], options: Options
     statistics = Statistics() if options.statistics else None
     trace = Trace(options.trace, options.on_step) if options.trace else None
     try:
-        execution = simulated(module, chosen, args, options, _watch(statistics, trace))
+        execution, live = simulated(module, chosen, args, options, _watch(statistics, trace))
     except Outside as error:
         raise error.refusal(file) from None
     event = stopped(execution)
@@ -186,15 +204,26 @@ def ran(file: str, kernel: str | None, args: Mapping[str, Any], options: Options
         reason=event.message if event is not None else "",
         where=event.span if event is not None else None,
         results=described(results),
-        warnings=tuple(
-            RunWarning(code=h.code, message=h.message, span=h.span, related=h.related)
-            for h in execution.happenings
-        ),
+        warnings=tuple(_warnings(execution, live)),
         instructions=execution.executed,
         statistics=_statistics(statistics) if statistics is not None else None,
         trace=tuple(map(traced, trace.steps)) if trace is not None else None,
     )
     return Ran(results, document)
+
+
+def _warnings(execution: Execution[Any], live: Sequence[Problem]) -> Iterator[RunWarning]:
+    """What happened, then what the compiler or the hardware would not take."""
+    for h in execution.happenings:
+        yield RunWarning(code=h.code, message=h.message, span=h.span, related=h.related)
+    for problem in (*execution.specialization.problems, *live):
+        related = next(iter(problem.sources), None)
+        yield RunWarning(
+            code=problem.code,
+            message=problem.message,
+            span=problem.span,
+            related=related if related != problem.span else None,
+        )
 
 
 def _results(execution: Execution[Any], args: Mapping[str, Any]) -> dict[str, NDArray[Any]]:

@@ -175,6 +175,22 @@ def test_reading_what_nothing_wrote_is_a_warning_with_both_lines(x, capsys):
     assert "32 elements of t are read before they are written (allocated at k.py:" in err
 
 
+def test_what_hardware_would_not_take_is_a_warning(x, capsys):
+    Path("wide.npz").write_bytes(npz({"x": np.ones((130, 4), np.float32)}))
+    assert main(["run", "k.py::thirds", "wide.npz", "-o", "out.npz"]) == OK
+    err = capsys.readouterr().err
+    assert "migrate: warning: k.py:11:5: dma_copy: dst has 130 partitions, 128 at most" in err
+
+
+def test_operands_that_do_not_fit_are_refused_in_words(x, capsys):
+    text = Path("k.py").read_text()
+    Path("k.py").write_text(text.replace("(1, x.shape[1])", "(2, x.shape[1])"))
+    assert main(["run", "k.py::programs", "in.npz", "-o", "out.npz", "--grid", "4"]) == USAGE
+    assert capsys.readouterr().err == (
+        "migrate: k.py:34:5: dma_copy: dst has 16 elements (2, 8), src has 8 (1, 8)\n"
+    )
+
+
 def test_a_bound_leaves_what_is_computed(x, capsys):
     assert main(["run", "k.py::endless", "in.npz", "-o", "out.npz"]) == USAGE
     out, err = capsys.readouterr()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 
 import numpy as np
 import pytest
 
 import migrate
 from migrate.budget import Budget
-from migrate.pipeline.running import UnwrittenRead
+from migrate.pipeline.running import OverCapacity, UnwrittenRead
 
 NKI = """
 import nki
@@ -261,6 +262,39 @@ def test_how_a_kernel_is_run(nki):
     assert np.array_equal(migrate.run(nki, "doubled", x, nki_version="0.3"), x * 2)
     with pytest.raises(migrate.SourceError, match="cannot run with NKI"):
         migrate.run(nki, "doubled", x, nki_version="0.1")
+
+
+def test_more_than_a_memory_holds_is_a_warning(tmp_path):
+    path = tmp_path / "large.py"
+    path.write_text(LARGE)
+    with pytest.warns(OverCapacity, match="of PSUM are in use at once, which has 16,384"):
+        migrate.run(str(path), "k", np.ones((128, 4096), np.float32), 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        migrate.run(str(path), "k", np.ones((128, 4096), np.float32), 1)
+
+
+LARGE = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def k(x, count):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x)
+    tiles = []
+    for i in range(count):
+        p = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.psum)
+        nisa.tensor_copy(dst=p, src=t)
+        tiles.append(p)
+    for p in tiles:
+        nisa.tensor_copy(dst=t, src=p)
+    nisa.dma_copy(dst=out, src=t)
+    return out
+"""
 
 
 def test_results_are_the_caller_s(nki):
