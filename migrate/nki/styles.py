@@ -19,9 +19,17 @@ def returns_tiles(module: Module, kernel: Kernel) -> bool:
     """Whether the instructions of a kernel return tiles."""
     if module.generation == "0.1":
         return True
-    if module.generation is None:
-        return _used_as_values(kernel.node)
-    return _only_legacy_names(module.tree, kernel.node)
+    found = _STYLES.get(kernel.node)
+    if found is None:
+        if module.generation is None:
+            found = _used_as_values(kernel.node)
+        else:
+            found = _only_legacy_names(module.tree, kernel.node)
+        _STYLES[kernel.node] = found
+    return found
+
+
+_STYLES: WeakKeyDictionary[ast.FunctionDef, bool] = WeakKeyDictionary()
 
 
 def _used_as_values(node: ast.FunctionDef) -> bool:
