@@ -224,6 +224,8 @@ class Machine(Arithmetic[V]):
 
     def read(self, view: View, shape: Sequence[Number] | None = None) -> V:
         storage = self.contents.of(view.buffer)
+        if self._active is None and storage.whole and storage.is_all(view):
+            return self._read_all(view, storage, shape)
         place = self._place(view)
         self.meter.step((1 + view.elements // 1024) * self.domain.effort)
         value = self._read(view, storage, place)
@@ -236,6 +238,18 @@ class Machine(Arithmetic[V]):
             value = self._filled(value, place.inside, view)
         if shape is None:
             return value
+        return self.reshape(value, shape)
+
+    def _read_all(self, view: View, storage: Storage[V], shape: Sequence[Number] | None) -> V:
+        """A buffer of which everything is written."""
+        self.meter.step((1 + storage.elements // 1024) * self.domain.effort)
+        value = self.contents.content(view.buffer, storage)
+        if view.buffer in self._changing:
+            value = self.domain.copy(value)
+        if storage.consumed is not None:
+            storage.consumed[...] = True
+        if shape is None or shape is view.shape:
+            return self.domain.reshape(value, storage.sizes)
         return self.reshape(value, shape)
 
     def _read(self, view: View, storage: Storage[V], place: Place) -> V:
@@ -341,6 +355,10 @@ class Machine(Arithmetic[V]):
     def store(self, view: View, value: V) -> None:
         """Store a value of the view's dtype."""
         storage = self.contents.of(view.buffer)
+        if self._active is None and self._kept is None and storage.is_all(view):
+            self.meter.step((1 + storage.elements // 1024) * self.domain.effort)
+            self._replace(view, storage, storage.sizes, value)
+            return
         place = self._place(view)
         self.meter.step((1 + view.elements // 1024) * self.domain.effort)
         if isinstance(place, Window) and self._kept is None and place.distinct:
@@ -366,19 +384,26 @@ class Machine(Arithmetic[V]):
 
     def _store_window(self, view: View, storage: Storage[V], place: Window, value: V) -> None:
         if covers(place, view.buffer):
-            value = self.domain.broadcast(value, view.sizes)
-            self.contents.replace(view.buffer, storage, value, given=self._last)
-        else:
-            content = self.contents.writable(view.buffer, storage)
-            self.domain.put_window(content, place, value)
-            if not storage.whole:
-                mark(storage.written, place, True)
+            self._replace(view, storage, place.sizes, value)
+            return
+        content = self.contents.writable(view.buffer, storage)
+        self.domain.put_window(content, place, value)
+        if not storage.whole:
+            mark(storage.written, place, True)
         if storage.consumed is not None:
             mark(storage.consumed, place, False)
 
+    def _replace(self, view: View, storage: Storage[V], sizes: tuple[int, ...], value: V) -> None:
+        """Store all of a buffer, in its order."""
+        value = self.domain.broadcast(value, sizes)
+        self.contents.replace(view.buffer, storage, value, given=self._last)
+        if storage.consumed is not None:
+            storage.consumed[...] = False
+
     def accumulate(self, view: View, value: V, mode: bool | None) -> None:
         storage = self.contents.of(view.buffer)
-        place = self._place(view)
+        flat = self._active is None and storage.is_all(view)
+        place = storage.everything if flat else self._place(view)
         if isinstance(place, Elements) and place.inside is not None:
             raise Unsupported("a matmul into a tile that is partly outside its tensor")
         if view.dtype is not view.buffer.dtype:
@@ -407,6 +432,7 @@ class Machine(Arithmetic[V]):
         elif isinstance(place, Window) and place.distinct and bool(before.all()):
             self._add(view, storage, place, value)
         else:
+            place, before = self._place(view), before.reshape(view.sizes)
             sums = self._read if mode is True else self.taken
             old = self.convert(sums(view, storage, place), DType.FLOAT32)
             total = self.domain.apply("add", (old, value), DType.FLOAT32)
@@ -432,9 +458,11 @@ class Machine(Arithmetic[V]):
 
     def _add(self, view: View, storage: Storage[V], place: Window, value: V) -> None:
         """Add to the sums in a tile, all of which there are: in fp32 whatever its format."""
+        value = self.domain.reshape(value, place.sizes)
         if view.dtype is not DType.FLOAT32:
             old = self.convert(self.taken(view, storage, place), DType.FLOAT32)
-            self.write(view, self.domain.apply("add", (old, value), DType.FLOAT32))
+            total = self.domain.apply("add", (old, value), DType.FLOAT32)
+            self.write(view, self.domain.reshape(total, view.sizes))
             return
         self.meter.step((1 + view.elements // 1024) * self.domain.effort)
         self.domain.add_window(self.contents.writable(view.buffer, storage), place, value)

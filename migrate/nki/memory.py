@@ -16,6 +16,7 @@ import numpy as np
 
 from migrate.budget import Meter
 from migrate.nki import addresses
+from migrate.nki.symbols import Number
 from migrate.nki.values import Buffer, View
 from migrate.numerics.domain import Domain, Window
 from migrate.numerics.rounded import windowed
@@ -44,6 +45,10 @@ class Storage(Generic[V]):
     matmul has written to the buffer.
     """
 
+    shape: tuple[Number, ...]
+    dtype: DType
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
     elements: int
     content: V | None = None
     """`None` until something of it is looked at or written."""
@@ -54,6 +59,22 @@ class Storage(Generic[V]):
     accumulated: Array | None = None
     consumed: Array | None = None
     _written: Array | None = None
+
+    @property
+    def everything(self) -> Window:
+        """All of the buffer, flat."""
+        return Window(0, (self.elements,), (1,))
+
+    def is_all(self, view: View) -> bool:
+        """Whether a view is the buffer as it was allocated."""
+        return (
+            view.shape is self.shape
+            and view.strides == self.strides
+            and view.dtype is self.dtype
+            and not view.offset
+            and not view.indirect
+            and not view.faults
+        )
 
     @property
     def written(self) -> Array:
@@ -165,7 +186,7 @@ class Contents(Generic[V]):
 
         A value that is `given` away becomes the content itself where nothing else shares it.
         """
-        flat = self.domain.reshape(value, (buffer.elements,))
+        flat = self.domain.reshape(value, (storage.elements,))
         if storage.borrowed:
             storage.content, storage.borrowed = None, False
         found = self._reused(buffer) if storage.content is None else storage.content
@@ -175,22 +196,28 @@ class Contents(Generic[V]):
         elif found is None:
             storage.content = self.domain.copy(flat)
         else:
-            self.domain.put_window(found, Window(0, (buffer.elements,), (1,)), flat)
+            self.domain.put_window(found, storage.everything, flat)
             storage.content = found
         storage.fully_written()
 
     def _reused(self, buffer: Buffer) -> V | None:
         """Memory of a tile that is gone, if there is any of this size."""
-        found = self._spare.get((buffer.dtype, buffer.elements))
+        found = self._spare.get((buffer.dtype, self.of(buffer).elements))
         if not found:
             return None
         self._spare_bytes -= buffer.elements * buffer.dtype.bytes
         return found.pop()
 
     def _new(self, buffer: Buffer, content: V | None) -> Storage[V]:
-        count, dtype = buffer.elements, buffer.dtype
+        sizes = tuple([int(extent.value) for extent in buffer.shape])
+        count, dtype, strides = 1, buffer.dtype, list[int]()
+        for size in reversed(sizes):
+            strides.append(count)
+            count *= size
         self.meter.take(count * (dtype.bytes + 1))
-        storage = self._live[buffer.ordinal] = Storage(count, content)
+        storage = self._live[buffer.ordinal] = Storage(
+            buffer.shape, dtype, sizes, tuple(reversed(strides)), count, content
+        )
         weakref.finalize(buffer, self._dropped, buffer.ordinal, dtype)
         return storage
 
