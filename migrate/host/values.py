@@ -8,7 +8,7 @@ parameter, a plain name a number that the function is given.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from migrate.ir.index import Index
@@ -57,20 +57,20 @@ Root: TypeAlias = Parameter | Created | Result | Opaque
 class Transposed:
     """All axes in reverse."""
 
-    span: Span
+    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Swapped:
     first: int
     second: int
-    span: Span
+    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Permuted:
     axes: tuple[int, ...]
-    span: Span
+    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Reshaped:
     """`None` is the extent that follows from the others."""
 
     extents: tuple[Extent | None, ...]
-    span: Span
+    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Inserted:
     """An axis of one element."""
 
     axis: int
-    span: Span
+    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Flattened:
 
     first: int
     last: int
-    span: Span
+    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Padded:
     """Zeros around it: axis, how many before, how many after.  Axes may count from the end."""
 
     edges: tuple[tuple[int, Extent, Extent], ...]
-    span: Span
+    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Placed:
 
     extents: Shape
     part: tuple[Extent | None, ...]
-    span: Span
+    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Cast:
     """`None` is a format that is not known."""
 
     dtype: DType | None
-    span: Span
+    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Sliced:
     """For every leading axis its bounds; `None` is the edge of the array."""
 
     bounds: tuple[tuple[Extent | None, Extent | None], ...]
-    span: Span
+    span: Span = field(compare=False)
 
 
 Step: TypeAlias = (

@@ -21,6 +21,7 @@ from migrate.ir.index import ONE, Index
 from migrate.pipeline.infer_case import Guess, case_of
 from migrate.pipeline.infer_cuda import Subject, stated_for, subject
 from migrate.pipeline.infer_extents import Extents, factors
+from migrate.pipeline.infer_host import host, laid, launched
 from migrate.pipeline.infer_launch import usable
 from migrate.pipeline.infer_match import Array, layouts, match, orders, plain, transposed
 from migrate.pipeline.infer_positions import Sizing
@@ -56,7 +57,10 @@ class Inference:
         self.sizing = Sizing(pair, self.trials)
         self.parameters = parameters(pair.module, pair.nki)
         self.found = subject(pair, self.trials.meter())
-        self.told: list[str] = list(self.found.told)
+        self.host = host(pair, self.found)
+        self.told: list[str] = [*self.found.told, *self.host.told]
+        # What a wrapper does to arrays that no layout can be read from.
+        self.unread: dict[str, str] = {}
         # Float parameters whose value is a number in the NKI kernel, if it proves right.
         self.unproved: dict[str, tuple[float, ...]] = {}
 
@@ -116,6 +120,9 @@ class Inference:
             if (tensor := stated_for(array.name, case.tensors)) is not None
             and tensor.nki is not None
         }
+        for name, given in self.host.inputs.items():
+            if given.parameter not in stated.values():
+                stated.setdefault(name, given.parameter)
         scalars = {s.cuda or s.name: s.nki for s in case.scalars if s.nki is not None}
         free = [
             parameter
@@ -128,7 +135,8 @@ class Inference:
         matched = match(arrays, names, free, stated)
         if isinstance(matched, str):
             raise self.error(matched, side="nki")
-        guess = Guess(self.found, replace(matched, scalars={**matched.scalars, **scalars}))
+        matched = replace(matched, scalars={**matched.scalars, **scalars})
+        guess = Guess(self.found, matched, host=self.host)
         guess = replace(guess, floats=self._floats(guess))
         guess = self._constants(guess)
         return self._ranked(guess)
@@ -203,6 +211,8 @@ class Inference:
             rank = parameter.rank or assumed
             if rank is None or rank < 2 or self._stated_shape(array):
                 continue
+            if array.name in self.host.inputs and self.host.inputs[array.name].reshapes:
+                continue
             (extent,) = array.extents
             known = _like(subject, extent, rank)
             parts = known or self._ordered(factors(extent))
@@ -214,12 +224,31 @@ class Inference:
                 subject = self._split(subject, extent)
         guess = replace(guess, subject=subject, unordered=frozenset(unordered))
         chosen: dict[str, str | None] = {}
+        settled: set[str] = set()
         for array in subject.arrays:
             parameter = self._parameter(guess.match.arrays.get(array.name))
             if parameter is not None and not self._stated_shape(array):
                 found = layouts(array, parameter, assumed)
                 chosen[array.name] = found[min(choice, len(found) - 1)] if found else None
-        return replace(guess, layouts=chosen)
+                text = self._handed(array, parameter, subject)
+                if text is not None:
+                    settled.add(array.name)
+                    chosen[array.name] = text or chosen[array.name]
+        return replace(guess, layouts=chosen, settled=frozenset(settled))
+
+    def _handed(self, array: Array, parameter: Parameter, subject: Subject) -> str | None:
+        """The layout under which a wrapper hands an array over; `None` where none says one."""
+        given = self.host.inputs.get(array.name)
+        if given is None or given.parameter != parameter.name or array.extents is None:
+            return None
+        made = laid(self.host, array, subject)
+        if isinstance(made, str):
+            self.unread.setdefault(array.name, made)
+            return None
+        if made.text and parameter.rank not in (None, len(made.extents)):
+            return None
+        self.unread.pop(array.name, None)
+        return made.text
 
     def _stated_shape(self, array: Array) -> bool:
         return stated_for(array.name, self.pair.case.tensors) is not None
@@ -315,7 +344,9 @@ class Inference:
         guess = outcome.guess
         stated = {tensor.cuda or tensor.name for tensor in self.pair.case.tensors}
         free = [
-            array for array in guess.subject.arrays if array.name not in stated and array.is_input
+            array
+            for array in guess.subject.arrays
+            if array.name not in stated and array.is_input and array.name not in guess.settled
         ]
         fresh = replace(guess, outputs={}) if outcome.status == "read" else guess
         for name, literals in self.unproved.items():
@@ -358,10 +389,32 @@ class Inference:
         for name, layout in guess.layouts.items():
             if layout is not None and name not in stated:
                 self.told.append(f"{name} as {layout} on the NKI side")
+        self._tell_host(guess)
         for array in guess.subject.arrays:
             if array.name in guess.outputs and len(guess.outputs) > 1:
                 position = guess.outputs[array.name]
                 self.told.append(f"{array.name} is result {position} of the NKI kernel")
+
+    def _tell_host(self, guess: Guess) -> None:
+        """What a wrapper decided, and what of it was not understood."""
+        used = self.host.inputs
+        wheres = dict.fromkeys(used[name].where for name in used if name in guess.settled)
+        wheres |= dict.fromkeys([self.host.where] if guess.settled - used.keys() else [])
+        if wheres:
+            names = ", ".join(sorted(guess.settled))
+            self.told.append(f"{names} laid out as the wrapper has it ({'; '.join(wheres)})")
+        for name, given in used.items():
+            dtype = self.host.dtype(name)
+            if dtype is not None and dtype != guess.subject.array(name).dtype:
+                self.told.append(f"{name} in {dtype} on the NKI side ({given.where})")
+        grid = launched(self.host, guess.subject)
+        if grid and not self.pair.case.nki.grid:
+            self.told.append(f"NKI grid {', '.join(map(str, grid))} ({self.host.where})")
+        self.told += [
+            f"{name} in the wrapper is not understood ({why}): not used"
+            for name, why in self.unread.items()
+            if name not in guess.settled
+        ]
 
 
 def _like(subject: Subject, extent: Index, rank: int) -> Extents | None:

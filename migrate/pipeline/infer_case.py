@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from migrate.case.expression import ExpressionError
-from migrate.case.expression import parse as parse_expression
 from migrate.case.types import Case, Integer, Scalar, Tensor
 from migrate.ir.index import Index
 from migrate.numerics.dtypes import DType
 from migrate.pipeline.infer_cuda import Subject, stated_for
+from migrate.pipeline.infer_host import NOTHING, Host, launched, spelled
 from migrate.pipeline.infer_match import Array, Match
 from migrate.pipeline.kernels import Pair
 from migrate.source import SourceError
@@ -27,7 +26,8 @@ class Guess:
 
     `layouts` are by array.  `outputs` are positions in the NKI kernel's return value.
     `floats` are values of scalars, `constants` of integers that decide no shape.  `unordered`
-    are arrays whose axes no access puts in order.
+    are arrays whose axes no access puts in order.  `host` is what a wrapper of the NKI kernel
+    says, `settled` are the arrays whose layout it decides.
     """
 
     subject: Subject
@@ -37,6 +37,8 @@ class Guess:
     floats: Mapping[str, float] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
     unordered: frozenset[str] = frozenset()
+    host: Host = NOTHING
+    settled: frozenset[str] = frozenset()
 
 
 def case_of(pair: Pair, guess: Guess, sizes: Mapping[str, Sequence[int]]) -> Case:
@@ -53,9 +55,14 @@ def case_of(pair: Pair, guess: Guess, sizes: Mapping[str, Sequence[int]]) -> Cas
     tensors = [_tensor(array, guess, pair) for array in subject.arrays]
     mine = {tensor.name for tensor in tensors}
     rest = [tensor for tensor in pair.case.tensors if tensor.name not in mine]
+    nki = pair.case.nki
+    if not nki.grid:
+        grid = tuple(map(integer, launched(guess.host, subject)))
+        nki = msgspec.structs.replace(nki, grid=grid)
     return msgspec.structs.replace(
         pair.case,
         cuda=msgspec.structs.replace(pair.case.cuda, launch=(launch,)),
+        nki=nki,
         sizes={**{n: tuple(v) for n, v in sizes.items()}, **pair.case.sizes},
         tensors=(*tensors, *rest),
         scalars=_scalars(guess, pair.case),
@@ -68,7 +75,10 @@ def _tensor(array: Array, guess: Guess, pair: Pair) -> Tensor:
     nki = guess.match.arrays.get(array.name)
     position = guess.outputs.get(array.name)
     layout = guess.layouts.get(array.name)
+    cast = guess.host.dtype(array.name) if array.is_input else None
     narrow = _NKI_DTYPES.get(array.dtype)
+    if cast is not None and cast != array.dtype:
+        narrow = _NKI_DTYPES.get(cast, cast.value)
     if stated is None:
         return Tensor(
             name=array.name,
@@ -133,12 +143,9 @@ def integer(index: Index) -> Integer:
     """An expression as a case writes it; raises `SourceError` for one that it cannot."""
     if index.constant is not None:
         return index.constant
-    text = str(index)
-    try:
-        if parse_expression(text).index() == index:
-            return text
-    except ExpressionError:
-        pass
+    text = spelled(index)
+    if text is not None:
+        return text
     raise SourceError(
-        f"what was inferred is no expression of a case: {text}; state it", file="the case"
+        f"what was inferred is no expression of a case: {index}; state it", file="the case"
     )

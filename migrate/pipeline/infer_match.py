@@ -211,14 +211,14 @@ def transposed(
 
 
 def laid_out(extents: Extents, layout: str | None) -> Extents | None:
-    """The extents of an array as the NKI kernel takes it; `None` for a layout not of `layouts`."""
-    from migrate.case.layout import Reshape, Transpose, parse
+    """The extents of an array as the NKI kernel takes it; `None` where a step does not fit."""
+    from migrate.case.layout import Pad, Reshape, Transpose, parse
 
     for step in parse(layout) if layout else ():
         match step:
-            case Transpose(axes):
+            case Transpose(axes) if len(axes) == len(extents):
                 extents = tuple(extents[axis] for axis in axes)
-            case Reshape(expressions):
+            case Reshape(expressions) | Pad(expressions):
                 extents = tuple(expression.index() for expression in expressions)
             case _:
                 return None

@@ -46,11 +46,13 @@ class Sizing:
         fixed = self.fixed(guess, self.frame(guess))
         bases = small(names, self.frame(guess))
         bases = [{**base, **fixed, **stated} for base in bases]
-        return bases or [positions(names, {}, {}, self.frame(guess), fixed)[0]]
+        return bases or [{**positions(names, {}, {}, self.frame(guess), fixed)[0], **stated}]
 
     def frame(self, guess: Guess) -> Frame:
-        shapes = tuple(a.extents for a in guess.subject.arrays if a.extents is not None)
-        return Frame(shapes, guess.subject.block, guess.subject.multiples)
+        """What sizes must fit beside those that the case states."""
+        subject = guess.subject.substituted(self.pair.case.runs()[0])
+        shapes = tuple(a.extents for a in subject.arrays if a.extents is not None)
+        return Frame(shapes, subject.block, subject.multiples)
 
     def fixed(self, guess: Guess, frame: Frame) -> dict[str, int]:
         """The sizes that the host code gives, as far as they are small enough."""

@@ -27,6 +27,7 @@ from migrate.nki.specialize import Specialization, specialize
 from migrate.nki.values import View
 from migrate.pipeline.infer_case import Guess, case_of
 from migrate.pipeline.infer_cuda import stated_for
+from migrate.pipeline.infer_host import undone
 from migrate.pipeline.infer_match import Array, laid_out, plain
 from migrate.pipeline.kernels import Pair
 from migrate.pipeline.sides import nki_arguments, read_cuda
@@ -232,7 +233,7 @@ def _unturned(guess: Guess) -> Guess:
     kept = {
         name: layout
         for name, layout in guess.layouts.items()
-        if name not in returned or layout != TURNED
+        if name not in returned or layout != TURNED or name in guess.settled
     }
     return replace(guess, layouts=kept)
 
@@ -301,7 +302,9 @@ def with_outputs(
     made = replace(guess, outputs={**guess.outputs, **bound})
     for array in wanted:
         if array.name in bound:
-            shaped = _shaped(made, array, returned[bound[array.name]], sizes)
+            alone = len(returned) == 1
+            view, place = returned[bound[array.name]], None if alone else bound[array.name]
+            shaped = _shaped(made, array, view, sizes, place)
             if isinstance(shaped, str):
                 return shaped
             made = shaped
@@ -316,7 +319,9 @@ def _bound(array: Array, given: Collection[str], case: Case) -> bool:
     return array.role == "out" and array.name in given
 
 
-def _shaped(guess: Guess, array: Array, view: View, sizes: Mapping[str, int]) -> Guess | str:
+def _shaped(
+    guess: Guess, array: Array, view: View, sizes: Mapping[str, int], position: int | None
+) -> Guess | str:
     names = _named(guess)
     shape = tuple(extent.index().substitute(names) for extent in view.shape)
     if array.extents is None:
@@ -328,7 +333,12 @@ def _shaped(guess: Guess, array: Array, view: View, sizes: Mapping[str, int]) ->
         )
         return replace(guess, subject=replace(guess.subject, arrays=arrays))
     logical = tuple(int(extent.evaluate(sizes)) for extent in array.extents)
-    if view.sizes == logical or guess.match.arrays.get(array.name) is not None:
+    if guess.match.arrays.get(array.name) is not None:
+        return guess
+    returned = _returned(guess, array, shape, sizes, position)
+    if returned is not None:
+        return returned
+    if view.sizes == logical:
         return guess
     if len(shape) == len(logical):
         turned = tuple(reversed(logical))
@@ -342,3 +352,36 @@ def _shaped(guess: Guess, array: Array, view: View, sizes: Mapping[str, int]) ->
         return guess
     text = ", ".join(map(str, shape))
     return replace(guess, layouts={**guess.layouts, array.name: f"reshape({text})"})
+
+
+def _returned(
+    guess: Guess,
+    array: Array,
+    shape: tuple[Index, ...],
+    sizes: Mapping[str, int],
+    position: int | None,
+) -> Guess | None:
+    """The guess with the layout that a wrapper says a result has; `None` where none says one.
+
+    Axes that it returns in another order than the CUDA kernel has them are a fault only where
+    all of its arrays are known to be those of the CUDA kernel.
+    """
+    steps = guess.host.results.get(position)
+    if steps is None or array.extents is None:
+        return None
+    found = undone(guess.host, steps, shape, guess.subject)
+    if found is None or len(found.extents) != len(array.extents):
+        return None
+    try:
+        same = all(
+            Index.of(mine).evaluate(sizes) == theirs.evaluate(sizes)
+            for mine, theirs in zip(found.extents, array.extents, strict=True)
+        )
+    except KeyError:
+        return None
+    turned = sorted(map(str, found.extents)) == sorted(map(str, array.extents))
+    understood = all(a.name in guess.settled for a in guess.subject.arrays if a.is_input)
+    if not same and not (turned and understood):
+        return None
+    layouts = {**guess.layouts, array.name: found.text or None}
+    return replace(guess, layouts=layouts, settled=guess.settled | {array.name})
