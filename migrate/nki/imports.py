@@ -38,6 +38,7 @@ KNOWN_MODULES = frozenset(
     {
         LEGACY,
         "nki",
+        "nki.collectives",
         "nki.compiler",
         "nki.isa",
         "nki.language",

@@ -144,6 +144,7 @@ _NKI: dict[str, object] = {
     "isa": Namespace("nki.isa"),
     "language": Namespace("nki.language"),
     "typing": Namespace("nki.typing"),
+    "collectives": Namespace("nki.collectives"),
     "compiler": Namespace("nki.compiler"),
     "trace": Builtin("trace", builtins.jit),
     "baremetal": Builtin("baremetal", builtins.jit),
@@ -192,6 +193,10 @@ def resolve(path: str, name: str) -> object:
                 return Builtin(name, builtins.bytes_of)
             if name == "fp32":
                 return Namespace("nki.language.fp32")
+        case "nki.collectives":
+            from migrate.nki.collectives import FUNCTIONS
+
+            found = FUNCTIONS.get(name)
         case "nki.language.fp32":
             found = _FP32.get(name)
         case "nki.language.tile_size":
