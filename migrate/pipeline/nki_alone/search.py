@@ -34,9 +34,6 @@ SHARE = 6
 QUICK = 120
 """... and this part while smaller sizes could do."""
 
-MAX_CLAUSES = 48
-"""Demands of one try that sizes are changed for: a loop may make one an iteration."""
-
 MAX_EXAMPLES = 3
 """Calls in the file that are tried."""
 
@@ -231,7 +228,7 @@ class _Search:
         """The proposal at sizes that meet what the kernel demanded, if any were found."""
         sizes: dict[str, int] | None = None
         wanted = [clause for clause in outcome.clauses if clause.key not in dropped]
-        for clause in wanted[:MAX_CLAUSES]:
+        for clause in wanted:
             known = {**demands, clause.key: clause}
             self.meter.step(len(known))
             found = repaired(sizes or proposal.sizes, list(known.values()), proposal.stiff)

@@ -17,7 +17,7 @@ from migrate.nki.specialize import Specialization, specialize
 from migrate.nki.symbols import Number, binary, constant
 from migrate.nki.values import Address, Buffer, Memory, Problem, View
 from migrate.nki.views import product
-from migrate.pipeline.nki_alone.clauses import SIGNS, Clause
+from migrate.pipeline.nki_alone.clauses import SIGNS, Clause, sizes_of
 from migrate.source import SourceError, Span
 
 RECENT = 12
@@ -206,7 +206,7 @@ class _Watcher:
             last = _last(address, view.shape)
             if last.value < extent.value:
                 continue
-            if last.symbolic:
+            if sizes_of(last):
                 self._want(extent, ">", last)
                 continue
             # A loop of fixed trips leaves an axis again and again: the farthest says it all.
