@@ -58,6 +58,11 @@ class Module:
         raise SourceError(f"has no kernel {name!r} (kernels: {known})", file=self.source.name)
 
 
+_NAMESPACES = frozenset(
+    f"{root}.{name}" for root in ("nki", "neuronxcc.nki") for name in ("language", "isa")
+)
+
+
 def parse(source: Source, project: Project | None = None) -> Module:
     """Parse a file and find its kernels; with a `project`, what it imports can be read.
 
@@ -95,7 +100,8 @@ def _kernels(tree: ast.Module, source: Source) -> Iterator[Kernel]:
         chosen, marked = decorated, True
     else:
         called = _called_names(tree)
-        chosen = [f for f in functions if _uses_isa(f) and f.name not in called]
+        names = {"nisa", "nl"} - _foreign(tree)
+        chosen = [f for f in functions if _calls_any(f, names) and f.name not in called]
         marked = False
     for node in chosen:
         arguments = node.args
@@ -140,10 +146,24 @@ def _called_names(tree: ast.Module) -> set[str]:
     }
 
 
-def _uses_isa(function: ast.FunctionDef) -> bool:
+def _foreign(tree: ast.Module) -> set[str]:
+    """Names that imports bind to something else than a namespace of NKI's library."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or node.level:
+            continue
+        for alias in node.names:
+            if f"{node.module}.{alias.name}" not in _NAMESPACES:
+                found.add(alias.asname or alias.name)
+    return found
+
+
+def _calls_any(function: ast.FunctionDef, names: set[str]) -> bool:
+    """Whether a function calls something of a namespace; host code only names its formats."""
     return any(
-        isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id in {"nisa", "nl"}
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in names
         for node in ast.walk(function)
     )

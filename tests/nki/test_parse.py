@@ -81,3 +81,21 @@ def test_hostile_nesting_is_refused_in_one_sentence(text: str) -> None:
         parse(Source.of(text, "hostile.py"))
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("hostile.py")
+
+
+HOST = "import torch\nfrom {module} import {name} as nisa\nimport nki.language as nl\n\n\n"
+
+
+def test_functions_that_only_name_formats_are_no_kernels() -> None:
+    text = HOST.format(module="nki", name="isa") + (
+        "def arrays(rows):\n    return torch.ones(rows), nl.bfloat16\n\n\n"
+        "def doubled(dst, data):\n    nisa.tensor_scalar(dst, data, nl.multiply, 2.0)\n"
+    )
+    assert [kernel.name for kernel in parse(Source.of(text, "a.py")).kernels] == ["doubled"]
+
+
+def test_functions_that_call_something_else_by_the_name_of_a_namespace_are_no_kernels() -> None:
+    text = HOST.format(module="nki.compiler.dialects", name="nisa") + (
+        "def doubled(dst, data):\n    nisa.tensor_scalar(dst, data)\n"
+    )
+    assert not parse(Source.of(text, "a.py")).kernels
