@@ -215,8 +215,9 @@ def run(
 
     Raises `SourceError`, with the line, for what does not fit or cannot be run, and `IndexError`
     for an access outside an array (the places are its notes).  Warns where memory is read that
-    nothing was written to (`UnwrittenRead`), and where more is alive at once than SBUF or PSUM
-    hold (`OverCapacity`).
+    nothing was written to (`UnwrittenRead`), where more is alive at once than SBUF or PSUM hold
+    (`OverCapacity`), and where a tensor is read after another at its addresses was written
+    (`Overwritten`).
     """
     from migrate.pipeline.running import Options, extents
     from migrate.pipeline.running import run as ran

@@ -133,9 +133,18 @@ def allocate(frame: Frame, given: dict[str, object], origin: Origin, part: int =
     name = given.get("name")
     shown = name if isinstance(name, str) and name else run.hint or "tile"
     site = run.site(origin, frame.stack, part)
-    buffer = run.buffer(shown, memory, extents, dtype, site, partition=partition)
+    place = _address(given.get("address")) if memory.on_chip else None
+    buffer = run.buffer(shown, memory, extents, dtype, site, partition=partition, address=place)
     _check(buffer, frame)
     return views.whole(buffer)
+
+
+def _address(value: object) -> tuple[int, int] | None:
+    """`(partition, offset)`, where that is two numbers."""
+    match value:
+        case [Number() as partition, Number() as offset] if partition.integral and offset.integral:
+            return int(partition.value), int(offset.value)
+    return None
 
 
 def _dtype(value: object, origin: Origin) -> DType:

@@ -368,6 +368,7 @@ class Run:
         site: Site,
         role: Literal["parameter", "local"] = "local",
         partition: int = 0,
+        address: tuple[int, int] | None = None,
     ) -> Buffer:
         shared = bool(self.programs) and memory is Memory.SHARED_HBM
         if shared:
@@ -378,7 +379,7 @@ class Run:
         ordinal = self.allocations
         self.allocations += 1
         loops = self.loops[len(self.programs) :] if shared else self.loops
-        buffer = Buffer(name, memory, shape, dtype, site, loops, role, ordinal, partition)
+        buffer = Buffer(name, memory, shape, dtype, site, loops, role, ordinal, partition, address)
         if shared:
             self.shared.append(buffer)
         if self.on_allocation is not None:

@@ -96,6 +96,8 @@ class Buffer:
     role: Literal["parameter", "local"]
     ordinal: int
     partition: int = 0
+    address: tuple[int, int] | None = None
+    """Where the kernel places it: a partition, and an offset within partitions."""
 
     @property
     def elements(self) -> int:

@@ -90,6 +90,10 @@ class OverCapacity(UserWarning):
     """More was alive at once than a memory of the chip holds."""
 
 
+class Overwritten(UserWarning):
+    """A tensor was read after another one at the same addresses was written."""
+
+
 class Outside(Exception):
     """An access outside an array: where it is, and where the array is from."""
 

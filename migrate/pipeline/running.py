@@ -20,6 +20,7 @@ from migrate.pipeline.run_options import (
     Options,
     Outside,
     OverCapacity,
+    Overwritten,
     Ran,
     UnwrittenRead,
     by_name,
@@ -35,7 +36,16 @@ if TYPE_CHECKING:
     from migrate.nki.simulate import Happening
     from migrate.nki.specialize import Structure
 
-__all__ = ["Options", "OverCapacity", "UnwrittenRead", "cuda_ran", "extents", "nki_ran", "run"]
+__all__ = [
+    "Options",
+    "OverCapacity",
+    "Overwritten",
+    "UnwrittenRead",
+    "cuda_ran",
+    "extents",
+    "nki_ran",
+    "run",
+]
 
 
 def run(
@@ -93,7 +103,8 @@ def _nki(
     for happening in execution.happenings:
         warnings.warn(_words(happening), UnwrittenRead, stacklevel=4)
     for problem in live:
-        warnings.warn(f"{problem.span}: {problem.message}", OverCapacity, stacklevel=4)
+        kind = Overwritten if problem.code == "address-overlap" else OverCapacity
+        warnings.warn(f"{problem.span}: {problem.message}", kind, stacklevel=4)
     for name, content in execution.inputs_after.items():
         given, after = values[name], plain_array(content)
         if isinstance(given, np.ndarray) and not same_bytes(given, after):

@@ -77,19 +77,21 @@ def simulated(
     options: Options,
     watch: Watch | None = None,
 ) -> tuple[Execution[Any], tuple[Problem, ...]]:
-    """A run, to the kernel's end or to a bound, and what on the way was more than memories hold.
+    """A run, to the kernel's end or to a bound, and what was wrong with the tiles that are alive.
 
     Raises where its numbers mean nothing.
     """
     from migrate.nki.analyses.capacity import Capacity
+    from migrate.nki.analyses.overlap import Overlap
     from migrate.nki.simulate import simulate
 
     file = module.source.name
     plain = {name: _plain(value) for name, value in args.items()}
-    capacity = Capacity(options.target)
+    capacity, overlap = Capacity(options.target), Overlap(options.target)
 
     def told(instruction: Instruction, look: Look) -> None:
         capacity.execute(instruction)
+        overlap.execute(instruction)
         if watch is not None:
             watch(instruction, look)
 
@@ -114,7 +116,7 @@ def simulated(
     found = execution.specialization
     # The compiler of NKI 0.1 places tensors, and moves those that do not fit.
     live = () if found.legacy else tuple(capacity.problems(found))
-    return execution, live
+    return execution, (*live, *overlap.problems(found))
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 import migrate
 from migrate.budget import Budget
-from migrate.pipeline.running import OverCapacity, UnwrittenRead
+from migrate.pipeline.running import OverCapacity, Overwritten, UnwrittenRead
 
 NKI = """
 import nki
@@ -272,6 +272,46 @@ def test_more_than_a_memory_holds_is_a_warning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         migrate.run(str(path), "k", np.ones((128, 4096), np.float32), 1)
+
+
+def test_a_tensor_read_after_another_took_its_addresses(tmp_path):
+    path = tmp_path / "placed.py"
+    x = np.ones((128, 64), np.float32)
+    for second, late, told in (
+        ("(0, 0)", "a", True),
+        ("(0, 32)", "a", True),
+        ("(0, 128)", "a", False),  # in bytes, not in elements
+        ("(0, 256)", "a", False),
+        ("(0, 0)", "b", False),
+        ("None", "a", False),
+    ):
+        path.write_text(PLACED.format(second=second, late=late))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            migrate.run(str(path), "k", x)
+        words = [str(each.message) for each in caught]
+        assert [each.category for each in caught] == [Overwritten] * told, words
+        if told:
+            assert "a is read after b at the same addresses was written" in words[0]
+            assert words[0].startswith(f"{path}:14:")
+
+
+PLACED = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def k(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf, name="a", address=(0, 0))
+    b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf, name="b", address={second})
+    nisa.dma_copy(dst=a, src=x)
+    nisa.tensor_scalar(dst=b, data=a, op0=nl.add, operand0=1.0)
+    nisa.dma_copy(dst=out, src={late})
+    return out
+"""
 
 
 LARGE = """
