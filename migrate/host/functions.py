@@ -119,3 +119,46 @@ def assigned(body: list[ast.stmt]) -> set[str]:
                 case _:
                     pass
     return found
+
+
+_MODULES = frozenset({"np", "numpy", "torch", "F", "nn", "jax", "jnp", "einops", "ml_dtypes"})
+
+
+def imported(tree: ast.Module) -> frozenset[str]:
+    """Names that stand for a module, in any function of a file."""
+    found = set(_MODULES)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    return frozenset(found)
+
+
+def reaching(tree: ast.Module, names: set[str]) -> list[tuple[ast.FunctionDef, bool]]:
+    """The functions in which a name is used, or a function that does so, in order."""
+    mentioned = {
+        node: {
+            part.id if isinstance(part, ast.Name) else part.attr
+            for part in ast.walk(node)
+            if isinstance(part, ast.Name | ast.Attribute)
+        }
+        for node, _ in functions(tree)
+    }
+    wanted = set(names) | _bound_to(tree, names)
+    grown = True
+    while grown:
+        more = {node.name for node, used in mentioned.items() if used & wanted} - wanted
+        wanted |= more
+        grown = bool(more)
+    return [(node, inside) for node, inside in functions(tree) if mentioned[node] & wanted]
+
+
+def _bound_to(tree: ast.Module, names: set[str]) -> set[str]:
+    """`run = nki.jit(kernel)` at module level."""
+    return {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node.value))
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }

@@ -8,107 +8,71 @@ understood stays unknown, or is an `Opaque` with the reason.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from migrate.host import spellings
 from migrate.host.branches import joined
-from migrate.host.calls import Call, Reading
+from migrate.host.calls import Reading
+from migrate.host.expressions import MAX_NESTED, MAX_STEPS, Expressions, Names
 from migrate.host.functions import (
     assigned,
     defaults,
-    functions,
     given_arrays,
+    imported,
     is_wrapper,
     parametrized,
+    reaching,
 )
-from migrate.host.keys import indexed, stored
-from migrate.host.shapes import after
+from migrate.host.keys import stored
 from migrate.host.values import (
     UNKNOWN,
     Array,
-    Bounds,
     Parameter,
     Result,
-    Shape,
     ShapeOf,
-    Swapped,
-    Transposed,
     Unknown,
     extent_of,
     opaque,
 )
-from migrate.ir.index import Index, TooComplex
+from migrate.ir.index import Index
 from migrate.nki.parse import Kernel, Module
-from migrate.numerics.dtypes import DType
-from migrate.python_text import span_of
-
-MAX_STEPS = 40_000
-"""Statements and expressions that are followed in one file."""
-
-MAX_CALLS = 6
-"""Functions that are followed into one another."""
-
-MAX_NESTED = 200
-"""Expressions and statements within one another."""
-
-_WRAPPERS = frozenset({"jit", "nki_jit", "baremetal", "benchmark", "profile", "trace"})
-_LAUNCHERS = frozenset({"simulate_kernel", "simulate", "nki_call"})
-
-
-@dataclass(frozen=True, slots=True)
-class Launcher:
-    """The kernel as a value, with the grid it is launched on."""
-
-    grid: tuple[object, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Decorator:
-    """`nki.jit(...)` without the kernel."""
-
-
-Names = dict[str, object]
+from migrate.source import Source
 
 
 def read(module: Module, kernel: Kernel) -> tuple[Reading, ...]:
     """Every function of the kernel's file that launches it, then the code of the file itself."""
-    reader = _Reader(module, kernel)
-    for node, method in functions(module.tree):
+    return read_tree(module.source, module.tree, kernel, frozenset({kernel.name}))
+
+
+def read_tree(
+    source: Source, tree: ast.Module, kernel: Kernel, launchers: frozenset[str]
+) -> tuple[Reading, ...]:
+    """The same of a file that has the kernel under some names."""
+    reader = _Reader(source, kernel, launchers, imported(tree))
+    reader.begin(Reading(None))
+    reader.globals(tree)
+    for node, method in reaching(tree, {*launchers, kernel.name}):
         if node is not kernel.node:
             reader.function(node, method=method)
     reader.begin(Reading(None))
-    reader.body(module.tree.body, {}, 0)
+    reader.body(tree.body, {}, 0)
     return tuple(reading for reading in reader.readings if reading.calls)
 
 
 @dataclass(slots=True, eq=False)
-class _Reader:
-    module: Module
-    kernel: Kernel
-    readings: list[Reading] = field(default_factory=list)
-    steps: int = 0
-    nested: int = 0
-    path: list[str] = field(default_factory=list)
-    returns: list[list[object]] = field(default_factory=list)
-    constants: Names = field(default_factory=dict)
-    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.begin(Reading(None))
-        for node in self.module.tree.body:
+class _Reader(Expressions):
+    def globals(self, tree: ast.Module) -> None:
+        """The functions and constants of the file."""
+        for node in tree.body:
             if isinstance(node, ast.FunctionDef):
                 self.functions[node.name] = node
-        for node in self.module.tree.body:
+        for node in tree.body:
             if isinstance(node, ast.Assign):
                 self.statement(node, self.constants, 0)
 
     def begin(self, reading: Reading) -> None:
         self.readings.append(reading)
-
-    @property
-    def reading(self) -> Reading:
-        return self.readings[-1]
 
     def function(self, node: ast.FunctionDef, *, method: bool) -> None:
         """A function by itself: its parameters are what they are left out as, or decorated with."""
@@ -191,6 +155,7 @@ class _Reader:
                     self.forget(assigned(handler.body), names, node, "a handler changes it")
             case ast.Assert(test=test):
                 self.value(test, names, depth)
+                self.asserted(test, names, depth)
             case ast.Delete() | ast.Match() | ast.AsyncFor() | ast.AsyncWith():
                 self.forget(assigned([node]), names, node, "a statement that is not followed")
             case _:
@@ -222,7 +187,7 @@ class _Reader:
                 left.get(name, UNKNOWN),
                 right.get(name, UNKNOWN),
                 condition,
-                span_of(self.module.source, test),
+                self.span(test),
             )
 
     def condition(self, test: ast.expr, names: Names, depth: int) -> object:
@@ -230,7 +195,7 @@ class _Reader:
         match test:
             case ast.Compare(left=left, ops=[ast.NotEq()], comparators=[right]):
                 pair = (self.value(left, names, depth), self.value(right, names, depth))
-                return spellings.operated("Sub", *pair, span_of(self.module.source, test))
+                return spellings.operated("Sub", *pair, self.span(test))
             case ast.Compare(left=left, ops=[ast.Gt()], comparators=[ast.Constant(value=0)]):
                 return self.value(left, names, depth)
             case _:
@@ -242,7 +207,7 @@ class _Reader:
             if name in names and (
                 spellings.followed(names[name]) or isinstance(names[name], Index)
             ):
-                where = span_of(self.module.source, node)
+                where = self.span(node)
                 array = isinstance(names[name], Array)
                 names[name] = opaque(why, where) if array else UNKNOWN
 
@@ -254,7 +219,7 @@ class _Reader:
             ):
                 found = names.get(name)
                 if isinstance(found, Array) and not found.plain:
-                    where = span_of(self.module.source, node)
+                    where = self.span(node)
                     names[name] = opaque(f"{called} changes it", where)
             case _:
                 pass
@@ -280,7 +245,7 @@ class _Reader:
                     self.bind(part, values[position] if same else UNKNOWN, names, depth)
             case ast.Subscript(value=ast.Name(id=name), slice=key):
                 at = self.value(key, names, depth)
-                where = span_of(self.module.source, target)
+                where = self.span(target)
                 names[name] = stored(names.get(name, UNKNOWN), at, value, where)
             case _:
                 pass
@@ -292,6 +257,18 @@ class _Reader:
             parameter, found, axis = symbol.partition(".shape[")
             if found and value == Index.size(symbol) and axis[:-1].lstrip("-").isdigit():
                 self.reading.axes.setdefault((parameter, int(axis[:-1])), name)
+
+    def asserted(self, test: ast.expr, names: Names, depth: int) -> None:
+        """`assert x.shape == (m, k)` names extents, too."""
+        match test:
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Tuple(elts=parts)]):
+                found = self.value(left, names, depth)
+                if isinstance(found, ShapeOf) and self.reading.wrapper and not self.path:
+                    for axis, part in enumerate(parts):
+                        if isinstance(part, ast.Name):
+                            self.reading.axes.setdefault((found.parameter, axis), part.id)
+            case _:
+                pass
 
     def unpacked(self, value: object, parts: Sequence[ast.expr]) -> Sequence[object]:
         starred = any(isinstance(part, ast.Starred) for part in parts)
@@ -306,269 +283,6 @@ class _Reader:
             case _:
                 return ()
 
-    # -- expressions ------------------------------------------------------------------
-
-    def value(self, node: ast.expr, names: Names, depth: int) -> object:
-        self.steps += 1
-        if self.steps > MAX_STEPS or depth > MAX_CALLS or self.nested > MAX_NESTED:
-            return UNKNOWN
-        self.nested += 1
-        try:
-            return self._value(node, names, depth)
-        except TooComplex:
-            return UNKNOWN
-        finally:
-            self.nested -= 1
-
-    def _value(self, node: ast.expr, names: Names, depth: int) -> object:
-        match node:
-            case ast.Constant(value=bool() | int() | float() | str() | None as value):
-                return value
-            case ast.Constant(value=value) if value is ...:
-                return ...
-            case ast.Name(id=name):
-                if name in names:
-                    return names[name]
-                if name in self.constants and not isinstance(self.constants[name], Unknown):
-                    return self.constants[name]
-                return Launcher() if name == self.kernel.name else UNKNOWN
-            case ast.Tuple(elts=parts) | ast.List(elts=parts):
-                return tuple(self.value(part, names, depth) for part in parts)
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                found = self.value(operand, names, depth)
-                return -found if isinstance(found, int | float | Index) else UNKNOWN
-            case ast.BinOp(left=left, op=op, right=right):
-                sides = (self.value(left, names, depth), self.value(right, names, depth))
-                where = span_of(self.module.source, node)
-                return spellings.operated(type(op).__name__, *sides, where)
-            case ast.Slice(lower=lower, upper=upper, step=step):
-                start = self.value(lower, names, depth) if lower is not None else None
-                stop = self.value(upper, names, depth) if upper is not None else None
-                return Bounds(start, stop) if step is None else UNKNOWN
-            case ast.Subscript(value=inner, slice=key):
-                return self.subscript(node, inner, key, names, depth)
-            case ast.Attribute(value=inner, attr=name):
-                return self.attribute(node, inner, name, names, depth)
-            case ast.Call():
-                return self.call(node, names, depth)
-            case ast.IfExp(test=test, body=then, orelse=otherwise):
-                kept = self.value(then, names, depth)
-                other = self.value(otherwise, names, depth)
-                if not spellings.followed(kept) and not spellings.followed(other):
-                    return kept
-                where = span_of(self.module.source, test)
-                condition = self.condition(test, names, depth)
-                return joined(UNKNOWN, kept, other, condition, where)
-            case ast.Compare(left=left, comparators=parts):
-                for part in (left, *parts):
-                    self.value(part, names, depth)
-                return UNKNOWN
-            case ast.BoolOp(values=parts):
-                for part in parts:
-                    self.value(part, names, depth)
-                return UNKNOWN
-            case _:
-                return UNKNOWN
-
-    def subscript(
-        self, node: ast.Subscript, inner: ast.expr, key: ast.expr, names: Names, depth: int
-    ) -> object:
-        found, at = self.value(inner, names, depth), self.value(key, names, depth)
-        match found:
-            case Launcher():
-                return Launcher(at if isinstance(at, tuple) else (at,))
-            case tuple() if isinstance(at, int) and -len(found) <= at < len(found):
-                return found[at]
-            case tuple() if isinstance(at, Bounds):
-                ends = (at.start, at.stop)
-                known = [e for e in ends if e is None or isinstance(e, int)]
-                return found[slice(*known)] if len(known) == 2 else UNKNOWN
-            case ShapeOf(parameter) if isinstance(at, int):
-                rank = self.reading.ranks.get(parameter)
-                return extent_of(parameter, at if rank is None else at % rank)
-            case Array(root=Result(call, None), steps=()) if isinstance(at, int):
-                return Array(Result(call, at))
-            case Array():
-                return indexed(found, at, span_of(self.module.source, node))
-            case _:
-                return UNKNOWN
-
-    def attribute(
-        self, node: ast.Attribute, inner: ast.expr, name: str, names: Names, depth: int
-    ) -> object:
-        found = self.value(inner, names, depth)
-        where = span_of(self.module.source, node)
-        if isinstance(found, Array):
-            match name:
-                case "shape":
-                    return self.shape_of(found)
-                case "dtype":
-                    return found.dtype or UNKNOWN
-                case "T":
-                    return spellings.stepped(found, Transposed(where))
-                case "mT":
-                    return spellings.stepped(found, Swapped(-1, -2, where))
-                case "data":
-                    return found
-                case _:
-                    return UNKNOWN
-        if name == self.kernel.name and not isinstance(found, Array):
-            return Launcher()
-        try:
-            return DType.named(ast.unparse(node))
-        except (KeyError, ValueError):
-            return UNKNOWN
-
-    def shape_of(self, array: Array) -> object:
-        """A shape: numbers, expressions, or that of a parameter whose rank nothing shows."""
-        if array.shape is not None:
-            return array.shape
-        if not isinstance(array.root, Parameter):
-            return UNKNOWN
-        name = array.root.name
-        rank = self.reading.ranks.get(name)
-        if rank is None:
-            return ShapeOf(name) if not array.steps else UNKNOWN
-        shape: Shape | None = tuple(extent_of(name, axis) for axis in range(rank))
-        for step in array.steps:
-            shape = after(step, shape) if shape is not None else None
-        return shape if shape is not None else UNKNOWN
-
-    def call(self, node: ast.Call, names: Names, depth: int) -> object:
-        function = self.callee(node.func, names, depth)
-        where = span_of(self.module.source, node)
-        if isinstance(function, Launcher):
-            return self.launched(node, function, 0, names, depth)
-        given = [self.value(arg, names, depth) for arg in node.args]
-        keywords = {k.arg: self.value(k.value, names, depth) for k in node.keywords if k.arg}
-        if any(isinstance(arg, ast.Starred) for arg in node.args):
-            given = []
-        called = _last(node.func)
-        if isinstance(function, _Decorator) or called in _WRAPPERS or called in _LAUNCHERS:
-            launcher = given[0] if given else keywords.get("func", UNKNOWN)
-            if isinstance(launcher, Launcher):
-                if called in _LAUNCHERS and (len(node.args) > 1 or node.keywords):
-                    return self.launched(node, launcher, 1, names, depth)
-                return launcher
-            if called in _WRAPPERS:
-                return _Decorator()
-        match node.func:
-            case ast.Name(id=name) if name in self.functions and depth < MAX_CALLS:
-                return self.inlined(self.functions[name], given, keywords, depth)
-            case ast.Name(id=name):
-                found = spellings.builtin(name, given)
-                if not isinstance(found, Unknown):
-                    return found
-                return spellings.called("", name, given, keywords, where)
-            case ast.Attribute(value=inner, attr=name):
-                holder = self.value(inner, names, depth)
-                if isinstance(holder, Array):
-                    return self.asked(holder, name, given, keywords, node)
-                text = ast.unparse(inner)
-                return spellings.called(text, name, given, keywords, where)
-            case _:
-                return UNKNOWN
-
-    def asked(
-        self,
-        holder: Array,
-        name: str,
-        given: Sequence[object],
-        keywords: Mapping[str, object],
-        node: ast.Call,
-    ) -> object:
-        """A method of an array."""
-        if name == "size" and not keywords:
-            shape = self.shape_of(holder)
-            if not given:
-                return shape
-            if isinstance(given[0], int) and isinstance(shape, ShapeOf):
-                rank = self.reading.ranks.get(shape.parameter)
-                return extent_of(shape.parameter, given[0] if rank is None else given[0] % rank)
-            if isinstance(given[0], int) and isinstance(shape, tuple):
-                return shape[given[0]] if -len(shape) <= given[0] < len(shape) else UNKNOWN
-            return UNKNOWN
-        where = span_of(self.module.source, node)
-        plain = name == "transpose" and list(given) == [0, 1] and not self.uses_torch
-        if plain:
-            return holder
-        return spellings.method(holder, name, given, keywords, where)
-
-    @property
-    def uses_torch(self) -> bool:
-        return "torch" in self.module.source.text
-
-    def callee(self, function: ast.expr, names: Names, depth: int) -> object:
-        """The value of what is called, where that can be the kernel."""
-        match function:
-            case ast.Name() | ast.Subscript() | ast.Call():
-                return self.value(function, names, depth)
-            case ast.Attribute(attr=name) if name == self.kernel.name:
-                return self.value(function, names, depth)
-            case _:
-                return UNKNOWN
-
-    def inlined(
-        self,
-        function: ast.FunctionDef,
-        given: Sequence[object],
-        keywords: Mapping[str, object],
-        depth: int,
-    ) -> object:
-        if function is self.kernel.node:
-            return UNKNOWN
-        inner: Names = {
-            name: self.value(default, {}, depth + 1) for name, default in defaults(function)
-        }
-        positional = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
-        inner.update(zip(positional, given, strict=False))
-        inner.update(keywords)
-        self.path.append(function.name)
-        self.returns.append([])
-        try:
-            found = self.body(function.body, inner, depth + 1)
-        finally:
-            self.path.pop()
-            returned = self.returns.pop()
-        if any(map(spellings.followed, returned)) and any(r != returned[0] for r in returned):
-            where = span_of(self.module.source, function)
-            return opaque(f"{function.name} returns one thing or another", where)
-        return returned[0] if returned and isinstance(found, Unknown) else found
-
-    # -- launches ---------------------------------------------------------------------
-
-    def launched(
-        self, node: ast.Call, launcher: Launcher, skipped: int, names: Names, depth: int
-    ) -> object:
-        parameters = self.kernel.node.args
-        positional = [arg.arg for arg in (*parameters.posonlyargs, *parameters.args)]
-        grid = launcher.grid
-        for keyword in node.keywords:
-            if keyword.arg == "grid" and skipped and grid is None:
-                at = self.value(keyword.value, names, depth)
-                grid = at if isinstance(at, tuple) else (at,)
-        given = node.args[skipped:]
-        stars = next((i for i, a in enumerate(given) if isinstance(a, ast.Starred)), len(given))
-        pairs = list(zip(positional, given[:stars], strict=False))
-        known = {*positional, *(arg.arg for arg in parameters.kwonlyargs)}
-        pairs += [
-            (k.arg, k.value)
-            for k in node.keywords
-            if k.arg and (k.arg in known or parameters.kwarg is not None)
-        ]
-        arguments = {name: self.value(argument, names, depth) for name, argument in pairs}
-        where = span_of(self.module.source, node)
-        self.reading.calls.append(Call(arguments, grid, where, tuple(self.path)))
-        return Array(Result(where))
-
 
 def _leaves(body: Sequence[ast.stmt]) -> bool:
     return bool(body) and isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
-
-
-def _last(function: ast.expr) -> str:
-    match function:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""

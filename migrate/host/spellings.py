@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from migrate.host.shapes import after, plain
+from migrate.host.shapes import after, plain, product
 from migrate.host.values import (
     UNKNOWN,
     Array,
@@ -61,6 +61,14 @@ _FUNCTIONS = frozenset(
 )  # fmt: skip
 """Methods that are functions of a module, too, with the array first."""
 
+_COUNTS = frozenset({"nc", "spmd_dim", "cdiv", "ceil_div", "div_ceil"})
+
+_ASKED = frozenset(
+    {"stride", "item", "tolist", "dim", "ndimension", "numel", "nelement", "element_size",
+     "data_ptr", "get_device", "is_contiguous"}
+)  # fmt: skip
+"""Methods that give no array."""
+
 OPERATORS: Final[Mapping[str, Callable[[int, int], int | float]]] = {
     "Add": lambda a, b: a + b,
     "Sub": lambda a, b: a - b,
@@ -97,6 +105,8 @@ def called(
     holder: str, name: str, given: Sequence[object], keywords: Mapping[str, object], span: Span
 ) -> object:
     """`np.zeros((4, 5))`, `torch.rand(4, 5)`, `np.transpose(x)` and the like."""
+    if name in _COUNTS:
+        return builtin(name, given)
     first = given[0] if given else keywords.get("input", keywords.get("a", UNKNOWN))
     if isinstance(first, Array):
         if name in _SAME or name in _ELEMENTWISE:
@@ -105,6 +115,11 @@ def called(
             return _padded(first, holder, given[1:], keywords, span)
         if name in _FUNCTIONS:
             return method(first, name, given[1:], keywords, span)
+    return made(name, given, keywords, span)
+
+
+def made(name: str, given: Sequence[object], keywords: Mapping[str, object], span: Span) -> object:
+    """An array that a function makes, be it of a module or of a generator of random numbers."""
     if name in _MADE:
         return _made(name, given, keywords)
     arrays = [value for value in (*given, *keywords.values()) if isinstance(value, Array)]
@@ -117,7 +132,7 @@ def _made(name: str, given: Sequence[object], keywords: Mapping[str, object]) ->
     dtype = dtype_of(keywords.get("dtype"))
     if name.endswith("_like"):
         like = given[0] if given else None
-        if isinstance(like, Array) and like.shape is not None:
+        if isinstance(like, Array):
             return Array(Created(name == "zeros_like"), like.shape, dtype or like.dtype)
         return UNKNOWN
     shape: object = keywords.get("size", keywords.get("shape", UNKNOWN))
@@ -148,6 +163,8 @@ def method(
     array: Array, name: str, given: Sequence[object], keywords: Mapping[str, object], span: Span
 ) -> object:
     """`x.reshape(...)`, `x.to(...)` and the like."""
+    if name in _ASKED or isinstance(array.root, Opaque):
+        return UNKNOWN if name in _ASKED else array
     if name in _SAME:
         return _cast(array, name, given, keywords, span)
     if name in _ELEMENTWISE and array.plain:
@@ -162,6 +179,8 @@ def method(
         return Array(Created(name == "new_zeros"), made, array.dtype) if made else UNKNOWN
     if array.plain:
         return UNKNOWN
+    if name in ("reshape", "view"):
+        return opaque(f"the extents of {name} are not known", span)
     return opaque(f"{name} is not followed", span)
 
 
@@ -371,7 +390,12 @@ def builtin(name: str, given: Sequence[object]) -> object:
         return len(given[0])
     if name == "int" and len(given) == 1 and isinstance(given[0], Index):
         return given[0]
-    if name in ("cdiv", "ceil_div", "div_ceil") and len(given) == 2:
+    if name == "nc" and len(given) == 1:
+        return given[0]  # `kernel[nl.nc(2)]` is one program on each of two cores
+    if name == "spmd_dim" and given:
+        dims = [extent for part in given if (extent := number(part)) is not None]
+        return product(dims) if len(dims) == len(given) else UNKNOWN
+    if name in _COUNTS and len(given) == 2:
         top, bottom = map(number, given)
         return plain(ceil_div(top, bottom)) if top is not None and bottom else UNKNOWN
     return UNKNOWN

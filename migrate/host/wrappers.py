@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from migrate.host.beside import read_beside
 from migrate.host.calls import Call, Reading
 from migrate.host.reader import read
 from migrate.host.shapes import permutation
@@ -40,7 +41,7 @@ class Wrapper:
 
 def wrappers(module: Module, kernel: Kernel) -> tuple[Wrapper, ...]:
     """The launches in functions that hand over what they are given, outermost functions only."""
-    readings = read(module, kernel)
+    readings = [*read(module, kernel), *read_beside(module, kernel)]
     wrapping = [r for r in readings if r.wrapper and any(map(_hands_on, r.calls))]
     inner = {name for r in wrapping for call in r.calls if _hands_on(call) for name in call.path}
     turned = [call for r in readings for call in r.calls if _turns(call)]

@@ -111,7 +111,10 @@ def host(pair: Pair, subject: Subject) -> Host:
     first, names = named[0]
     grid: tuple[Extent, ...] = ()
     results: dict[int | None, tuple[Step, ...]] = {}
-    if all(w.grid == first.grid for w, _ in named) and first.grid is not None:
+    if any(w.grid != first.grid for w, _ in named):
+        lines = ", ".join(dict.fromkeys(place(w.span) for w, _ in named))
+        told.append(f"the kernel is launched on different grids ({lines}): not used")
+    elif first.grid is not None:
         extents = [number(extent) for extent in first.grid]
         grid = tuple(e for e in extents if e is not None)
         if len(grid) != len(extents):
