@@ -122,8 +122,7 @@ def made(name: str, given: Sequence[object], keywords: Mapping[str, object], spa
     """An array that a function makes, be it of a module or of a generator of random numbers."""
     if name in _MADE:
         return _made(name, given, keywords)
-    arrays = [value for value in (*given, *keywords.values()) if isinstance(value, Array)]
-    if any(not array.plain for array in arrays):
+    if any(map(followed, (*given, *keywords.values()))):
         return opaque(f"{name} of an array is not followed", span)
     return UNKNOWN
 
