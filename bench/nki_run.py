@@ -174,7 +174,7 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
 def main() -> int:
     """Print a line a kernel."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--repeat", type=int, default=25)
     parser.add_argument("--only", default="", help="kernels with this in their name")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
