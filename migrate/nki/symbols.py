@@ -222,6 +222,19 @@ def placed(number: Number, origin: Origin) -> Number:
     return Number(number.value, "same", (number,), origin)
 
 
+def sizes_of(number: Number) -> frozenset[str]:
+    """The names of the sizes in the expression of a number."""
+    found: set[str] = set()
+    pending = [number]
+    while pending:
+        part = pending.pop()
+        if part.op == "symbol":
+            found.add(part.symbol)
+        elif part.symbolic:
+            pending.extend(part.args)
+    return frozenset(found)
+
+
 def constant(value: Value, origin: Origin | None = None) -> Number:
     return Number(value, "constant", (), origin)
 

@@ -45,6 +45,7 @@ class _Looked:
     inferred: list[str] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
+    guessed: frozenset[str] = frozenset()
     complete: bool = False
     instructions: int = 0
 
@@ -186,6 +187,7 @@ def _arguments(looked: _Looked, module: Module, kernel: Kernel, case: Case) -> I
         )
     else:
         looked.inferred += found.told
+        looked.guessed = found.guessed
         yield dict(found.sizes), found.args, found.grid
 
 
@@ -202,7 +204,7 @@ def _specialized(
     from migrate.nki.analyses import Analyses
     from migrate.nki.specialize import specialize
 
-    analyses = Analyses(case.nki.target)
+    analyses = Analyses(case.nki.target, looked.guessed)
     idle: list[object] = []
     found = specialize(
         module,

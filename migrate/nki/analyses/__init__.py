@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from migrate.nki.symbols import Number, sizes_of
+
 if TYPE_CHECKING:
     from migrate.nki.frames import Instruction
     from migrate.nki.specialize import Specialization
@@ -24,7 +26,7 @@ class Analysis(Protocol):
 
     codes: ClassVar[frozenset[str]]
 
-    def __init__(self, target: str) -> None: ...
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None: ...
 
     def allocated(self, buffer: Buffer) -> None:
         """A tensor was made."""
@@ -46,10 +48,11 @@ class Analysis(Protocol):
 class Analyses:
     """All analyses of the registry at once, for `specialize`'s callbacks."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        """`guessed` are sizes, and tensors, of which nothing tells how large they are."""
         from migrate.nki.analyses.registry import ANALYSES
 
-        self._each: tuple[Analysis, ...] = tuple(make(target) for make in ANALYSES)
+        self._each: tuple[Analysis, ...] = tuple(make(target, guessed) for make in ANALYSES)
 
     def allocated(self, buffer: Buffer) -> None:
         for analysis in self._each:
@@ -69,8 +72,13 @@ class Base:
 
     codes: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
         self.target = target
+        self.guessed = guessed
+
+    def open(self, *extents: Number) -> bool:
+        """Whether an extent is a matter of what was guessed: it says nothing of the kernel."""
+        return bool(self.guessed) and any(self.guessed & sizes_of(extent) for extent in extents)
 
     def allocated(self, buffer: Buffer) -> None:
         pass

@@ -1,6 +1,7 @@
 """How much of SBUF and PSUM is alive at once, in bytes a partition.
 
-A tensor is alive from its first instruction to its last one, in program order.  Tensors with a
+A tensor is alive from its first instruction to its last one, in program order.  Those whose length
+is a matter of sizes that were guessed are left out.  Tensors with a
 leading axis of blocks take a partition's share of every block.  What does not fit in SBUF is
 moved to HBM and back by the compiler (nki/get-started/about/memory-hierarchy-overview.rst);
 PSUM is handed out in banks of 2 KiB, of which there are 8.
@@ -37,13 +38,17 @@ class Capacity(Base):
 
     codes = frozenset({"sbuf-live", "psum-live"})
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        super().__init__(target, guessed)
         self._lives: dict[int, _Life] = {}
 
     def execute(self, instruction: Instruction) -> None:
         for _, operand in instruction.operands:
             if not isinstance(operand, View) or not operand.buffer.memory.on_chip:
+                continue
+            extents = operand.buffer.shape
+            rows = operand.buffer.partition
+            if self.open(*extents[:rows], *extents[rows + 1 :]):
                 continue
             life = self._lives.get(operand.buffer.ordinal)
             if life is None:

@@ -48,8 +48,8 @@ class Fusion(Base):
 
     codes = frozenset({"unfused"})
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        super().__init__(target, guessed)
         self._made: dict[int, dict[_Window, _Made]] = {}
         self._pairs: dict[tuple[int, int], _Pair] = {}
 

@@ -40,6 +40,8 @@ class _Work:
     count: int = 0
     columns: int = 0
     """Elements along the free axis, of all instructions: what the engine's time goes with."""
+    open: bool = False
+    """Whether the partitions are a matter of sizes that were guessed."""
     partitions: int = 0
     """The most partitions of an instruction."""
 
@@ -49,8 +51,8 @@ class Lanes(Base):
 
     codes = frozenset({"few-partitions"})
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        super().__init__(target, guessed)
         self._places: dict[int, _Work] = {}
         self._columns = 0
 
@@ -70,6 +72,7 @@ class Lanes(Base):
         place = self._places.get(instruction.site.key)
         if place is None:
             place = self._places[instruction.site.key] = _Work(instruction.site, instruction.opcode)
+        place.open = place.open or self.open(*(view.shape[0] for view in views))
         place.count += 1
         place.columns += largest.free_elements
         place.partitions = max(place.partitions, *(view.sizes[0] for view in views))
@@ -78,7 +81,8 @@ class Lanes(Base):
         all_of_them = facts_of(self.target).partitions.value
         for place in self._places.values():
             if (
-                place.partitions * PART <= all_of_them
+                not place.open
+                and place.partitions * PART <= all_of_them
                 and place.count >= MANY
                 and place.columns >= LONG * MANY
                 and place.columns // place.count * place.partitions >= LONG

@@ -37,6 +37,8 @@ class _Products:
     count: int = 0
     work: int = 0
     """Multiplications."""
+    open: bool = False
+    """Whether the columns are a matter of sizes that were guessed."""
     columns: int = 0
     """Most columns of a moving operand."""
     wide: bool = False
@@ -53,8 +55,8 @@ class Matmuls(Base):
 
     codes = frozenset({"short-moving", "wide-matmul"})
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        super().__init__(target, guessed)
         self._places: dict[int, _Products] = {}
 
     def execute(self, instruction: Instruction) -> None:
@@ -69,6 +71,7 @@ class Matmuls(Base):
                 instruction.site, left.buffer.name, right.buffer.name
             )
         columns = right.free_elements
+        place.open = place.open or self.open(*right.shape[1:])
         place.count += 1
         place.work += left.sizes[0] * left.free_elements * columns
         place.columns = max(place.columns, columns)
@@ -84,7 +87,8 @@ class Matmuls(Base):
         for place in self._places.values():
             if place.count < MANY:
                 continue
-            if place.same >= place.count // 2 and place.columns * SHORT <= most and place.wide:
+            short = place.columns * SHORT <= most and place.wide and not place.open
+            if short and place.same >= place.count // 2:
                 yield Problem(
                     "short-moving",
                     f"{place.count:,} products move {place.columns} columns of {place.moving}"
@@ -92,7 +96,7 @@ class Matmuls(Base):
                     place.site.span,
                     numbers=(("products", place.count), ("columns", place.columns)),
                 )
-            if place.full and place.work >= _MUCH_WORK:
+            if place.full and DType.FLOAT32.value not in self.guessed and place.work >= _MUCH_WORK:
                 ratio = facts.peak["bfloat16"].value / facts.peak["float32"].value
                 yield Problem(
                     "wide-matmul",

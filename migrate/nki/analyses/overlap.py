@@ -41,8 +41,8 @@ class Overlap(Base):
 
     codes = frozenset({"address-overlap"})
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        super().__init__(target, guessed)
         self._placed: dict[int, _Placed] = {}
         self._found: dict[tuple[int, int], Problem] = {}
 

@@ -62,8 +62,8 @@ class Ranges(Base):
 
     codes = frozenset({"outside-range"})
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        super().__init__(target, guessed)
         self._tiles: dict[int, Interval] = {}
         """What tiles hold; one that is not there was not written, or may hold anything."""
         self._open: set[int] = set()

@@ -20,7 +20,7 @@ from migrate.nki.analyses.transposing import Transposing
 from migrate.nki.analyses.unrolling import Unrolling
 from migrate.nki.analyses.written import Written
 
-ANALYSES: Final[tuple[Callable[[str], Analysis], ...]] = (
+ANALYSES: Final[tuple[Callable[[str, frozenset[str]], Analysis], ...]] = (
     Capacity,
     Written,
     Transfers,

@@ -41,8 +41,8 @@ class RoundTrips(Base):
 
     codes = frozenset({"round-trip"})
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        super().__init__(target, guessed)
         self._trips: dict[int, _Trip] = {}
 
     def allocated(self, buffer: Buffer) -> None:

@@ -35,8 +35,8 @@ class Starts(Base):
 
     codes = frozenset({"start-apart"})
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        super().__init__(target, guessed)
         self._found: dict[int, Problem] = {}
 
     def execute(self, instruction: Instruction) -> None:

@@ -22,8 +22,8 @@ class Steps(Base):
 
     codes = frozenset({"partition-step"})
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        super().__init__(target, guessed)
         self._found: dict[tuple[int, str], Problem] = {}
 
     def execute(self, instruction: Instruction) -> None:

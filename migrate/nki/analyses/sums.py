@@ -28,8 +28,8 @@ class Sums(Base):
 
     codes = frozenset({"psum-prefilled"})
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        super().__init__(target, guessed)
         self._last: dict[int, dict[_Window, Instruction | None]] = {}
         """By buffer and window: what wrote it last, `None` for a product."""
         self._found: dict[int, Problem] = {}

@@ -46,6 +46,8 @@ class _Traffic:
     """Bytes of the smallest piece."""
     again: int = 0
     """Bytes of transfers that fetch what the transfer before fetched."""
+    open: bool = False
+    """Whether the length of a piece is a matter of sizes that were guessed."""
     last: _Region | None = None
     version: int = -1
     regions: set[_Region] = field(default_factory=set)
@@ -56,8 +58,8 @@ class Transfers(Base):
 
     codes = frozenset({"small-descriptors", "loaded-again"})
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        super().__init__(target, guessed)
         self._places: dict[int, _Traffic] = {}
         self._writes: dict[int, int] = {}
         """How often each HBM tensor was written."""
@@ -78,6 +80,7 @@ class Transfers(Base):
         runs = _piece(dst), _piece(src)
         # Where it is not known what follows what, the transfer counts as one that is fine.
         piece = min(runs) * far.dtype.bytes if 0 not in runs else max(size, 1)
+        place.open = place.open or self._open(far, dst, src)
         place.transfers += 1
         place.bytes += size
         place.descriptors += -(-size // max(piece, 1))
@@ -86,6 +89,11 @@ class Transfers(Base):
             self._writes[dst.buffer.ordinal] = self._writes.get(dst.buffer.ordinal, 0) + 1
         if far is src and dst.buffer.memory.on_chip:
             self._fetched(place, src, size)
+
+    def _open(self, far: View, *views: View) -> bool:
+        return far.buffer.name in self.guessed or any(
+            self.open(*(view.shape[axis] for axis in _run(view)[1])) for view in views
+        )
 
     def _fetched(self, place: _Traffic, src: View, size: int) -> None:
         if not src.strided:
@@ -100,7 +108,8 @@ class Transfers(Base):
     def problems(self, found: Specialization) -> Iterator[Problem]:
         for place in self._places.values():
             if (
-                place.descriptors >= MANY_DESCRIPTORS
+                not place.open
+                and place.descriptors >= MANY_DESCRIPTORS
                 and place.piece < min(SMALL_BYTES, place.row_bytes)
                 and place.bytes < SMALL_BYTES * place.descriptors
             ):
@@ -134,15 +143,20 @@ def _piece(view: View) -> int:
     """
     if any(address.digits for address in view.index):
         return 0
+    return _run(view)[0]
+
+
+def _run(view: View) -> tuple[int, list[int]]:
+    """The elements of a view that follow each other, and the axes that say so."""
     moved = {axis for part in view.indirect for axis in part.axes if axis is not None}
     axes = list(enumerate(zip(view.sizes, view.strides, strict=True)))
     if view.buffer.memory.on_chip:
         axes = axes[1:]
     run = 1
+    over: list[int] = []
     for axis, (size, stride) in reversed(axes):
-        if size == 1:
-            continue
-        if axis in moved or stride != run:
+        if size != 1 and (axis in moved or stride != run):
             break
+        over.append(axis)
         run *= size
-    return run
+    return run, over

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from migrate.nki.analyses import Base
 from migrate.nki.instructions import INSTRUCTIONS
 from migrate.nki.values import Problem, View
+from migrate.numerics.dtypes import DType
 
 if TYPE_CHECKING:
     from migrate.nki.frames import Instruction
@@ -51,8 +52,8 @@ class Transposing(Base):
 
     codes = frozenset({"transposed-again", "dma-transposes"})
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        super().__init__(target, guessed)
         self._places: dict[int, _Place] = {}
         self._sources: dict[int, _Region] = {}
         """What every tile was loaded from, where one transfer filled it."""
@@ -113,7 +114,8 @@ class Transposing(Base):
                     place.site.span,
                     numbers=(("again", place.again), ("transposes", place.count)),
                 )
-            if place.width > WHOLE_BYTES and place.bytes >= MANY_BYTES:
+            sure = DType.FLOAT32.value not in self.guessed
+            if sure and place.width > WHOLE_BYTES and place.bytes >= MANY_BYTES:
                 yield Problem(
                     "dma-transposes",
                     f"DMA transposes {place.bytes:,} bytes of {place.tensor} in elements of"

@@ -30,8 +30,8 @@ class Unrolling(Base):
 
     codes = frozenset({"long-unroll"})
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        super().__init__(target, guessed)
         self._counts: Counter[Loop] = Counter()
 
     def execute(self, instruction: Instruction) -> None:

@@ -65,8 +65,8 @@ class Written(Base):
 
     codes = frozenset({"unwritten-read", "unwritten-unused", "unwritten-output"})
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
+        super().__init__(target, guessed)
         self._tensors: dict[int, _Tensor] = {}
         self._bytes = 0
         self._touched = 0

@@ -12,7 +12,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from migrate.nki.symbols import ArithmeticFault, Number, binary, constant, extremum, unary
+from migrate.nki.symbols import (
+    ArithmeticFault,
+    Number,
+    binary,
+    constant,
+    extremum,
+    sizes_of,
+    unary,
+)
 
 MAX_EXTENT = 1 << 20
 """The longest axis that is tried."""
@@ -90,19 +98,6 @@ def _compared(left: float, sign: str, right: float) -> bool:
             return left > right
         case _:
             return left >= right
-
-
-def sizes_of(number: Number) -> frozenset[str]:
-    """The names of the sizes in the expression of a number."""
-    found: set[str] = set()
-    pending = [number]
-    while pending:
-        part = pending.pop()
-        if part.op == "symbol":
-            found.add(part.symbol)
-        elif part.symbolic:
-            pending.extend(part.args)
-    return frozenset(found)
 
 
 def evaluated(number: Number, sizes: Mapping[str, int]) -> Number:

@@ -50,6 +50,10 @@ class TensorGuess:
     dtype: DType
     why: str
     span: Span
+    unsaid: bool = False
+    """Whether nothing tells how many axes it has."""
+    plain: bool = False
+    """Whether nothing tells its format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +104,17 @@ def guesses(
                 extent if not extent.isdigit() else f"{parameter.name}_{axis}"
                 for axis, extent in enumerate(doc.extents)
             )
-            dtype = doc.dtype or formats.get(parameter.name) or _format(parameter.name)
-            options.append(TensorGuess(extents, sizes, dtype, "its docstring", span))
+            told = doc.dtype or formats.get(parameter.name)
+            dtype = told or _format(parameter.name)
+            options.append(
+                TensorGuess(extents, sizes, dtype, "its docstring", span, plain=told is None)
+            )
         note = _annotation(arguments[parameter.name])
         if parameter.optional and not options:
             options.append(Left())
         if doc is None or parameter.optional:
-            dtype = formats.get(parameter.name) or _format(parameter.name)
-            options += _unstated(parameter, note, named.get(parameter.name, {}), dtype, span)
+            named_axes = named.get(parameter.name, {})
+            options += _unstated(parameter, note, named_axes, formats.get(parameter.name), span)
         if parameter.optional and Left() not in options:
             options.append(Left())
         if not options:
@@ -215,7 +222,7 @@ _NAMES = (
 
 
 def _unstated(
-    parameter: Parameter, note: str, named: Mapping[int, str], dtype: DType, span: Span
+    parameter: Parameter, note: str, named: Mapping[int, str], dtype: DType | None, span: Span
 ) -> Iterator[Guess]:
     """What a parameter may be that neither a call nor a docstring tells of."""
     called = next((kind for words, kind in _NAMES if words.search(parameter.name.lower())), "")
@@ -233,7 +240,7 @@ def _unstated(
 
 
 def _of_kind(
-    parameter: Parameter, kind: str, named: Mapping[int, str], dtype: DType, span: Span
+    parameter: Parameter, kind: str, named: Mapping[int, str], dtype: DType | None, span: Span
 ) -> Iterator[Guess]:
     name = parameter.name
     match kind:
@@ -249,7 +256,15 @@ def _of_kind(
                     SizeGuess(extent, _start(axis, rank, extent))
                     for axis, extent in enumerate(extents)
                 )
-                yield TensorGuess(extents, sizes, dtype, "how it is used", span)
+                yield TensorGuess(
+                    extents,
+                    sizes,
+                    dtype or _format(name),
+                    "how it is used",
+                    span,
+                    unsaid=parameter.rank is None,
+                    plain=dtype is None,
+                )
         case "int":
             yield ValueGuess(2, "its annotation or name", span, size=name)
         case "float":

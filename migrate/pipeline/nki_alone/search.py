@@ -52,7 +52,9 @@ class InferredArguments:
     of the sizes by name.  `failures` is empty where the kernel takes the arguments without a
     fault; else it says what stands against the best that were found.  `usable`: what is found
     at these arguments is of the kernel, since it takes them as far as it is understood, or since
-    its file calls it with them.
+    its file calls it with them.  `guessed` are the sizes that nothing in the text fixes, the
+    tensors of which nothing tells how many axes they have, and the formats that were taken where
+    nothing tells one.
     """
 
     args: Mapping[str, object]
@@ -63,6 +65,7 @@ class InferredArguments:
     complete: bool
     usable: bool
     tries: int
+    guessed: frozenset[str]
 
     @property
     def told(self) -> list[str]:
@@ -143,6 +146,8 @@ class _Search:
     tries: int = 0
     clauses: dict[str, Clause] = field(default_factory=dict)
     best: tuple[_Proposal, Try] | None = None
+    fixed: set[str] = field(default_factory=set)
+    """Sizes that the kernel demands to be what they are."""
     multiples: Mapping[str, int] = field(default_factory=dict)
     """What sizes are multiples of, as the docstring says; of 0 where it does not say the number."""
 
@@ -237,6 +242,8 @@ class _Search:
                 continue
             demands[clause.key] = clause
             sizes = found
+            if clause.sign == "==" and len(clause.names) == 1:
+                self.fixed |= clause.names
         if sizes is None or sizes == proposal.sizes:
             for clause in (*outcome.suspects, *outcome.idle):
                 if clause.key in dropped:
@@ -292,6 +299,7 @@ class _Search:
             outcome.status == "read",
             outcome.untroubled or proposal.called,
             self.tries,
+            frozenset(_guessed(proposal)) - self.fixed,
         )
 
     def _trimmed(self, proposal: _Proposal, outcome: Try) -> tuple[_Proposal, Try]:
@@ -471,6 +479,16 @@ def _argument(value: object) -> object:
     if isinstance(value, tuple):
         return tuple(map(_argument, value))
     return value
+
+
+def _guessed(proposal: _Proposal) -> Iterator[str]:
+    yield from (name for name, stiff in proposal.stiff.items() if not stiff)
+    for name, guess in proposal.chosen.items():
+        if isinstance(guess, TensorGuess):
+            if guess.unsaid:
+                yield name
+            if guess.plain:
+                yield guess.dtype.value
 
 
 def _told(proposal: _Proposal) -> Iterator[tuple[str, Span]]:

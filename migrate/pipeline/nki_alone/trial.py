@@ -14,10 +14,10 @@ from migrate.nki.checks import PARTITIONS, PSUM_BYTES, SBUF_BYTES
 from migrate.nki.frames import Event, Instruction
 from migrate.nki.parse import Kernel, Module
 from migrate.nki.specialize import Specialization, specialize
-from migrate.nki.symbols import Number, binary, constant
+from migrate.nki.symbols import Number, binary, constant, sizes_of
 from migrate.nki.values import Address, Buffer, Memory, Problem, View
 from migrate.nki.views import product
-from migrate.pipeline.nki_alone.clauses import SIGNS, Clause, sizes_of
+from migrate.pipeline.nki_alone.clauses import SIGNS, Clause
 from migrate.source import SourceError, Span
 
 RECENT = 12
