@@ -94,7 +94,7 @@ def settings_of(
         for assumed in (None, *ASSUMED):
             given = () if launch is None else (launch,)
             try:
-                started = begun(program, definition, Given(), given, {}, assumed)
+                started = begun(program, definition, Given(), given, {}, assumed, open_members=True)
             except SourceError as error:
                 refused = refused or error
                 continue

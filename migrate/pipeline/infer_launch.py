@@ -91,17 +91,20 @@ def begun(
     host_launches: Sequence[Launch],
     stated: Mapping[str, Index],
     assumed: int | None = None,
+    *,
+    open_members: bool = False,
 ) -> Started:
     """As `started`, from launches that stand in any file; `case` is what is given of one.
 
-    `assumed` is the value of template parameters that nothing tells.
+    `assumed` is the value of template parameters that nothing tells.  With `open_members` the
+    integers in a struct that is passed are sizes like any other; else they have to be stated.
     """
     candidates = [la for la in host_launches if la.kernel == definition.name]
     told: list[str] = []
     chosen = next((la for la in candidates if _read(la)), candidates[0] if candidates else None)
     template = _template(program, definition, case, chosen, told, assumed)
     kernel = function(program, definition.name, template or None)
-    host = _Host(kernel, chosen, stated)
+    host = _Host(kernel, chosen, stated, open_members)
     grid = _stated(case.grid)
     block = _stated(case.block)
     shared = _stated_one(case.dynamic_shared) if case.dynamic_shared else None
@@ -228,7 +231,11 @@ class _Host:
     """What the names of the host code mean as sizes, and the arguments it passes."""
 
     def __init__(
-        self, kernel: ast.Function, launch: Launch | None, stated: Mapping[str, Index]
+        self,
+        kernel: ast.Function,
+        launch: Launch | None,
+        stated: Mapping[str, Index],
+        open_members: bool,
     ) -> None:
         self.integers: dict[str, Index] = {}
         self.floats: dict[str, float] = {}
@@ -250,7 +257,7 @@ class _Host:
         for position, parameter, kind in scalars:
             given = arguments[position] if 0 <= position < len(arguments) else None
             name = parameter.name
-            if position < 0 and kind.is_integer and name not in stated:
+            if position < 0 and kind.is_integer and name not in stated and not open_members:
                 raise SourceError(
                     f"the value of {name}, a member of a struct, is not read from the launch;"
                     f' state it in a case ([[scalar]] cuda = "{name}")',

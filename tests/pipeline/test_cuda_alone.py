@@ -49,6 +49,17 @@ def test_sizes_that_the_kernel_asserts_are_found() -> None:
     assert found.sizes["n"] == 16
 
 
+def test_the_members_of_a_struct_that_is_passed_are_sizes() -> None:
+    found = read(
+        "struct Shape { int rows; int columns; };"
+        "__global__ void k(const float* x, float* y, Shape shape) {"
+        " int i = blockIdx.x * blockDim.x + threadIdx.x;"
+        " if (i < shape.rows * shape.columns) y[i] = 2.0f * x[i]; }"
+        "void run(float* x, Shape s) { k<<<(s.rows * s.columns + 63) / 64, 64>>>(x, x, s); }"
+    )
+    assert (found.status, found.reason) == ("agrees", "")
+
+
 @pytest.mark.parametrize(
     ("statement", "status", "reason"),
     [
