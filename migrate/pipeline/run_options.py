@@ -58,12 +58,12 @@ class Options:
 
                 return Bounded()
 
-    def meter(self, kernel: str) -> Meter:
-        """A meter of the budget that tells the progress."""
+    def meter(self, kernel: str, done: Callable[[int], str] | None = None) -> Meter:
+        """A meter of the budget that tells the progress; `done` says it of the steps."""
         meter = Meter(self.budget, f"running {kernel}", self.cancelled)
         if self.progress is not None:
-            told = self.progress
-            meter.progress = lambda steps: told(f"running {kernel}: {steps:,} steps")
+            told, words = self.progress, done or (lambda steps: f"{steps:,} steps")
+            meter.progress = lambda steps: told(f"running {kernel}: {words(steps)}")
         return meter
 
 

@@ -89,7 +89,11 @@ def simulated(
     plain = {name: _plain(value) for name, value in args.items()}
     capacity, overlap = Capacity(options.target), Overlap(options.target)
 
+    executed = 0
+
     def told(instruction: Instruction, look: Look) -> None:
+        nonlocal executed
+        executed += 1
         capacity.execute(instruction)
         overlap.execute(instruction)
         if watch is not None:
@@ -103,7 +107,7 @@ def simulated(
             domain=options.domain(),
             target=options.target,
             grid=options.grid,
-            meter=options.meter(chosen.name),
+            meter=options.meter(chosen.name, lambda _: f"{executed:,} instructions"),
             order=options.order,
             seed=SEED,
             watch=told,

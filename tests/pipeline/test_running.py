@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import migrate
+from migrate.api import ran_nki
 from migrate.budget import Budget
-from migrate.pipeline.running import OverCapacity, Overwritten, UnwrittenRead
+from migrate.pipeline.running import Options, OverCapacity, Overwritten, UnwrittenRead
 
 NKI = """
 import nki
@@ -343,3 +344,17 @@ def test_results_are_the_caller_s(nki):
     y[...] = 7
     assert (x == 1).all()
     assert migrate.run(nki, "past_nothing", x) is not x
+
+
+def test_progress_is_told_in_instructions(tmp_path):
+    path = tmp_path / "hostile.py"
+    path.write_text(textwrap.dedent(HOSTILE))
+    told: list[str] = []
+    options = Options(budget=Budget(steps=100_000), progress=told.append)
+    found = ran_nki(str(path), "forever", {"x": np.ones((128, 4), np.float32)}, options=options)
+    assert found.document.outcome == "stopped"
+    assert found.document.reason == "stopped after 100,000 steps while running forever"
+    assert len(told) > 10
+    assert all(text.startswith("running forever: ") for text in told)
+    assert told[-1].endswith(" instructions")
+    assert told[-1] != told[0]
