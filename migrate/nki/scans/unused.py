@@ -12,12 +12,17 @@ from migrate.python_text import span_of
 CODES = frozenset({"unread-parameter", "unread-local"})
 
 
+_PURE = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "round"})
+_QUERIES = frozenset({"nl.num_programs", "nl.program_id", "nl.program_ndim"})
+
+
 def scan(text: Text) -> Iterator[Problem]:
     """Codes `unread-parameter` and `unread-local`, in the kernel and its functions.
 
-    Names that begin with an underscore are meant to be unread.  A name whose value is a call is
-    no fault: the call may do something; nor is one of several that are unpacked together.  A
-    function that is passed on has the parameters that its caller gives.
+    Names that begin with an underscore are meant to be unread, but nobody asks for the number of
+    programs to forget it.  A name whose value is a call is no fault, unless it is of a function
+    that does nothing else: the call may do something; nor is one of several that are unpacked
+    together.  A function that is passed on has the parameters that its caller gives.
     """
     passed = _passed(text)
     for function in text.functions:
@@ -56,15 +61,39 @@ def scan(text: Text) -> Iterator[Problem]:
                     pass
                 case _:
                     continue
-            if name in read or name in names or name.startswith("_"):
+            if name in read or name in names or name == "_":
                 continue
-            if any(isinstance(part, ast.Call | ast.Await) for part in ast.walk(value)):
+            if name.startswith("_") and not _asks(value):
+                continue
+            if any(_acts(part) for part in ast.walk(value)):
                 continue
             yield Problem(
                 "unread-local",
                 f"{name} is computed in {function.name} and never read",
                 span_of(text.module.source, target),
             )
+
+
+def _asks(value: ast.expr) -> bool:
+    """Whether a value is what the library says of the grid."""
+    return isinstance(value, ast.Call) and _called(value) in _QUERIES
+
+
+def _acts(node: ast.AST) -> bool:
+    """Whether a part of a value may do something besides having a value."""
+    if isinstance(node, ast.Call):
+        return _called(node) not in _PURE | _QUERIES
+    return isinstance(node, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr)
+
+
+def _called(call: ast.Call) -> str:
+    match call.func:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Name(id="nl"), attr=name):
+            return f"nl.{name}"
+        case _:
+            return ""
 
 
 def _passed(text: Text) -> set[str]:
