@@ -404,6 +404,8 @@ class Expressions:
                             return False
                         left = right
                         continue
+                if sign in ORDERS:
+                    tensor_operators.tell(sign, frame, origin, left, right)
                 if frame.run.on_comparison is not None:
                     frame.run.on_comparison(sign, left, right)
                 if not compare(sign, left, right, origin):

@@ -2,11 +2,12 @@
 
 ## What
 An operator of Python is applied to a tensor in a kernel of NKI 0.2 or later: `a + b`, `-x`,
-`x * 2.0`.
+`x * 2.0`, `while x > 0`.
 
 ## Why
-Tensors had operators in NKI 0.1 only.  The tensor class since then has no arithmetic, and the
-compiler stops at the operator.
+Tensors had operators in NKI 0.1 only.  The tensor class since then has no arithmetic and
+no order, and the compiler stops at the operator: what a tensor holds is not known when the kernel
+is traced.
 
 ## Example
 ```python
