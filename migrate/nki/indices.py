@@ -8,6 +8,7 @@ an axis of size 1 that is repeated loses its step.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -197,7 +198,28 @@ def attribute(value: IndexTensor | IndexGrid, name: str, origin: Origin) -> obje
             return constant(len(value.shape))
         case "reshape":
             return Builtin("reshape", lambda _, args, __, place: _reshaped(value, args, place))
+        case "max" | "min":
+            return Builtin(name, lambda *call: _extreme(value, name, *call))
     raise Unsupported(f"the attribute {name} of an index tensor", origin)
+
+
+def _extreme(
+    value: IndexTensor,
+    name: str,
+    frame: Frame,
+    args: tuple[object, ...],
+    words: dict[str, object],
+    origin: Origin,
+) -> Number:
+    """The largest or the smallest of the integers."""
+    if args or words:
+        raise Unsupported(f"{name} of an index tensor along axes", origin)
+    count = math.prod(value.sizes)
+    if not 0 < count <= MAX_ITEMS:
+        raise Unsupported(f"{name} of {count:,} integers", origin)
+    frame.run.step(1 + count // 8)
+    found = addresses.evaluated(value.address, value.sizes)
+    return constant(int(found.max() if name == "max" else found.min()), origin)
 
 
 def _reshaped(value: IndexTensor, args: tuple[object, ...], origin: Origin) -> IndexTensor:

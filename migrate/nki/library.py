@@ -11,12 +11,14 @@ import math
 
 from migrate.nki import allocation, allocators, builtins, device_loops, indices, registers
 from migrate.nki.definitions import OBJECT
+from migrate.nki.errors import KernelFault
+from migrate.nki.frames import Frame
 from migrate.nki.imports import KNOWN_MODULES, STDLIB, Annotation
 from migrate.nki.instructions import INSTRUCTIONS
 from migrate.nki.language import arrays, loops, moves, norms, products, reductions
 from migrate.nki.operators import NUMPY_NAMES, OPERATORS
 from migrate.nki.standard import standard
-from migrate.nki.symbols import constant
+from migrate.nki.symbols import Number, Origin, constant
 from migrate.nki.values import (
     Builtin,
     Instructive,
@@ -25,6 +27,7 @@ from migrate.nki.values import (
     Namespace,
     OperatorName,
     Unknown,
+    describe,
 )
 from migrate.numerics.dtypes import DType
 
@@ -153,6 +156,31 @@ _NKI: dict[str, object] = {
 }
 
 
+def _limits(
+    _: Frame, args: tuple[object, ...], words: dict[str, object], origin: Origin
+) -> Namespace:
+    """`nl.finfo(dtype)`, `np.finfo(dtype)`."""
+    (dtype,) = builtins.positional("finfo", args, words, origin, 1)
+    if not isinstance(dtype, DType) or not dtype.is_float:
+        raise KernelFault("value", f"finfo of {describe(dtype)}", origin)
+    return Namespace(f"finfo.{dtype}")
+
+
+_LANGUAGE["finfo"] = _NUMPY["finfo"] = Builtin("finfo", _limits)
+
+
+def _limit(dtype: DType, name: str) -> Number | None:
+    """A member of a `finfo`."""
+    found = {
+        "min": -dtype.max,
+        "max": dtype.max,
+        "eps": 2.0 ** (1 - dtype.precision),
+        "tiny": dtype.min_normal,
+        "smallest_normal": dtype.min_normal,
+    }.get(name)
+    return constant(found) if found is not None else None
+
+
 _FP32 = {
     "min": constant(-3.4028234663852886e38),
     "max": constant(3.4028234663852886e38),
@@ -199,6 +227,8 @@ def resolve(path: str, name: str) -> object:
             found = FUNCTIONS.get(name)
         case "nki.language.fp32":
             found = _FP32.get(name)
+        case _ if path.startswith("finfo."):
+            found = _limit(DType.named(path.removeprefix("finfo.")), name)
         case "nki.language.tile_size":
             size = TILE_SIZE.get(name)
             found = constant(size) if size is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -414,3 +415,18 @@ def test_a_sum_that_begins_in_memory_that_nothing_wrote() -> None:
     (told,) = found.happenings
     assert told.code == "ambiguous-accumulation"
     assert "16 elements of sums that nothing was written to" in told.message
+
+
+def test_the_range_of_an_index_tensor_and_of_a_format() -> None:
+    body = """
+    spans = (np.arange(1, 8) * 9 + 6) // 7 - (np.arange(7) * 9) // 7
+    most, least = int(spans.max()), int(spans.min())
+    low = nl.full((most, least), nl.finfo(nl.bfloat16).min, dtype=nl.float32)
+    out = nl.ndarray((most, least), dtype=nl.float32, buffer=nl.shared_hbm)
+    nl.store(out, low if np.finfo(np.float32).eps == 2.0**-23 else x)
+    return out
+    """
+    spans = (np.arange(1, 8) * 9 + 6) // 7 - (np.arange(7) * 9) // 7
+    found = run(kernel(body), normal(2, 2)).outputs[0]
+    assert found.shape == (spans.max(), spans.min())
+    assert (found == float(ml_dtypes.finfo(ml_dtypes.bfloat16).min)).all()
