@@ -88,6 +88,8 @@ def issue(
             attributes.append((parameter.name, value))
     for check in spec.checks:
         problems.extend(check(given))
+    if not run.legacy:
+        problems.extend(limits.float_columns(given))
     accumulators = lanes.registers(run, spec, operands, attributes, site.span)
     if accumulators is not None:
         operands.append(("registers", accumulators))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from migrate.nki import bounds
 from migrate.nki.checks import PARTITIONS, Check, Given
+from migrate.nki.operators import OPERATORS
 from migrate.nki.values import Member, Memory, OperatorName, Problem
 from migrate.nki.views import block_axes, partition_dimension
 from migrate.numerics.dtypes import DType
@@ -140,6 +141,26 @@ def probability_dtype(name: str, data: str) -> Check:
             yield given.problem("dtype", f"{name} is {view.dtype} with {tile.dtype} data", name)
 
     return check
+
+
+def float_columns(given: Given) -> Iterator[Problem]:
+    """Scales, and operands of arithmetic with a scalar, are float32 (nki.isa.activation,
+    nki.isa.tensor_scalar).  NKI 0.1 cast them in its `nl` functions.
+    """
+    match given.opcode:
+        case "activation" | "activation_reduce":
+            names: tuple[str, ...] = ("scale",)
+        case "tensor_scalar":
+            operators = (given.values.get("op0"), given.values.get("op1"))
+            if any(isinstance(o, OperatorName) and OPERATORS[o.name].bitvec for o in operators):
+                return
+            names = ("operand0", "operand1")
+        case _:
+            return
+    for name in names:
+        view = given.view(name)
+        if view is not None and view.dtype is not DType.FLOAT32:
+            yield given.problem("dtype", f"{name} is {view.dtype}, float32 is needed", name)
 
 
 def state_size(name: str) -> Check:

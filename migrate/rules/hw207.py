@@ -2,7 +2,8 @@
 
 ## What
 Operands or a result in a format that the instruction does not take: integers in a matrix product,
-float32 beside 16 bits, a sum in PSUM that is not float32, a transpose into another format.
+float32 beside 16 bits, a sum in PSUM that is not float32, a transpose into another format, a scale
+or an operand of arithmetic with a scalar that is not float32.
 
 ## Why
 The kernel does not compile.  CUDA converts operands to a common type and accumulates in the type of

@@ -22,8 +22,11 @@ def scan(text: Text) -> Iterator[Problem]:
     `rows`' remainder in the kernel or its functions.
 
     Only extents that come from a tensor's shape are looked at, since others may be multiples by
-    how they are made.
+    how they are made, and only functions that are kernels by a decorator: what calls another may
+    give it whole tiles.
     """
+    if not text.kernel.decorated:
+        return
     settled = {key for function in text.functions for key in _settled(function)}
     for function in text.functions:
         for name in multiples(ast.get_docstring(function) or ""):
