@@ -430,3 +430,15 @@ def test_the_range_of_an_index_tensor_and_of_a_format() -> None:
     found = run(kernel(body), normal(2, 2)).outputs[0]
     assert found.shape == (spans.max(), spans.min())
     assert (found == float(ml_dtypes.finfo(ml_dtypes.bfloat16).min)).all()
+
+
+def test_a_column_beside_a_tile() -> None:
+    body = """
+    a, column = nl.load(x), nl.load(x[:, 1:2])
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    product = nisa.tensor_tensor(a, column, nl.multiply)
+    nl.store(out, nisa.tensor_tensor(column, product, op=nl.subtract))
+    return out
+    """
+    x = normal(4, 8)
+    np.testing.assert_array_equal(output(body, x), x[:, 1:2] - x * x[:, 1:2])

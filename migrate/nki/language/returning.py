@@ -16,7 +16,7 @@ from migrate.nki.indices import Condition, IndexTensor
 from migrate.nki.instructions import INSTRUCTIONS
 from migrate.nki.issue import issue
 from migrate.nki.language.elementwise import viewed
-from migrate.nki.language.expansion import Expansion, dtype_of, promoted
+from migrate.nki.language.expansion import Expansion, dtype_of, promoted, repeated
 from migrate.nki.language.products import contracted
 from migrate.nki.language.reductions import REDUCTIONS, axes_of, left_over, trailing
 from migrate.nki.operations import integer, items_of, truth
@@ -143,6 +143,8 @@ def _plain(opcode: str) -> Returning:
     """An instruction whose result has the shape of its data."""
 
     def make(e: Expansion, given: Given) -> object:
+        if opcode == "tensor_tensor":
+            _spread(given, e.origin)
         view = _needed(given, _DATA.get(opcode, "data"), opcode, e.origin)
         dtype = view.dtype
         second = given.get("data2" if opcode == "tensor_tensor" else "operand1")
@@ -151,6 +153,16 @@ def _plain(opcode: str) -> Returning:
         return _into(e, opcode, view.shape, dtype, given)
 
     return make
+
+
+def _spread(given: Given, origin: Origin) -> None:
+    """A column beside a wider tile is repeated along its free axes, as NKI 0.1 did by itself."""
+    left, right = (viewed(given.get(name), origin) for name in ("data1", "data2"))
+    if left is None or right is None or left.sizes[0] != right.sizes[0]:
+        return
+    for name, narrow, wide in (("data1", left, right), ("data2", right, left)):
+        if narrow.free_elements == 1 < wide.free_elements:
+            given[name] = repeated(narrow, wide.shape, origin)
 
 
 def _into(
