@@ -17,6 +17,7 @@ from migrate.host.values import (
     UNKNOWN,
     Array,
     Bounds,
+    Listed,
     Parameter,
     Result,
     Shape,
@@ -116,8 +117,10 @@ class Expressions(ABC):
                 if name in self.constants and not isinstance(self.constants[name], Unknown):
                     return self.constants[name]
                 return Launcher() if name in self.launchers else UNKNOWN
-            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            case ast.Tuple(elts=parts):
                 return tuple(self.value(part, names, depth) for part in parts)
+            case ast.List(elts=parts):
+                return Listed(self.value(part, names, depth) for part in parts)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 found = self.value(operand, names, depth)
                 return -found if isinstance(found, int | float | Index) else UNKNOWN

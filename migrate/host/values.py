@@ -224,6 +224,12 @@ def number(value: object) -> Extent | None:
             return None
 
 
+class Listed(tuple[object, ...]):
+    """The items of a list that stands in the text, which equals no tuple of the same items."""
+
+    __slots__ = ()
+
+
 def whole(value: object) -> bool:
     """Whether a value is known throughout, without any expression."""
     if isinstance(value, tuple):

@@ -274,3 +274,26 @@ def floors(x):
 def test_sizes_are_the_multiples_that_a_docstring_says(demand: str, rules: set[str]) -> None:
     (kernel,) = lint_text(HEAD + FLOORS.format(demand=demand)).kernels
     assert {f.rule for f in kernel.findings if f.rule in {"HW209", "MAP114"}} == rules
+
+
+LISTED = """\
+@nki.jit
+def ordered(x, order=None):
+    assert order == {wanted}
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+def test_ordered():
+    x = np.zeros((128, 64), dtype=np.float32)
+    ordered(x, order={given})
+"""
+
+
+@pytest.mark.parametrize("order", ["[0, 1, 2]", "(0, 1, 2)"])
+def test_a_list_that_a_call_gives_is_a_list(order: str) -> None:
+    text = "import numpy as np\n" + HEAD + LISTED.format(wanted=order, given=order)
+    assert not inferred(text).failures

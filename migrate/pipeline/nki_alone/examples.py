@@ -52,6 +52,8 @@ def examples(module: Module, kernel: Kernel) -> tuple[Example, ...]:
 
 def _known(value: object) -> Known:
     match value:
+        case values.Listed():
+            return values.Listed(map(_known, value))
         case tuple():
             return tuple(map(_known, value))
         case values.Array(shape=tuple() as shape, dtype=dtype):

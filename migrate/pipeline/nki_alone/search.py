@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrate.budget import Budget, Exhausted, Meter
+from migrate.host.values import Listed
 from migrate.nki.parse import Kernel, Module
 from migrate.nki.preconditions import multiples
 from migrate.nki.symbols import Number, binary, constant, size
@@ -476,6 +477,8 @@ def _argument(value: object) -> object:
     if isinstance(value, Array):
         shape = tuple(constant(extent) for extent in value.shape)
         return TensorSpec(shape, value.dtype)
+    if isinstance(value, Listed):
+        return list(map(_argument, value))
     if isinstance(value, tuple):
         return tuple(map(_argument, value))
     return value
