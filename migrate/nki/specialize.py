@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from migrate.budget import Exhausted, Meter
 from migrate.nki import imports, views
-from migrate.nki.calls import bind
+from migrate.nki.calls import bind, call
 from migrate.nki.device_loops import DeviceLoop
 from migrate.nki.errors import KernelFault, Unsupported
 from migrate.nki.frames import (
@@ -32,6 +32,7 @@ from migrate.nki.modules import Modules, interpret, module_names
 from migrate.nki.objects import Instance
 from migrate.nki.operations import MAX_NESTING
 from migrate.nki.parse import Kernel, Module, is_jit
+from migrate.nki.scoping import lookup
 from migrate.nki.statements import Compiler, compiler_of
 from migrate.nki.styles import returns_tiles
 from migrate.nki.symbols import Number, Origin, constant
@@ -39,6 +40,7 @@ from migrate.nki.values import (
     Buffer,
     Function,
     LoopValue,
+    Made,
     Memory,
     Problem,
     TensorSpec,
@@ -295,12 +297,21 @@ def _call(
     values = {name: lifted(value) for name, value in values.items()}
     origin = Origin(run.source, kernel.node, kernel.span)
     frame = Frame(run, function.code, function.scope, None, function.code.depth)
+    values = {name: _made(value, frame, origin) for name, value in values.items()}
     bind(function, (), values, frame, origin)
     outer, run.frame = run.frame, frame
     try:
         return function.code.body(frame)
     finally:
         run.frame = outer
+
+
+def _made(value: object, frame: Frame, origin: Origin) -> object:
+    """An argument that is an object of a class of the file, as the file makes it."""
+    if not isinstance(value, Made):
+        return value
+    fields = {name: _made(lifted(field), frame, origin) for name, field in value.fields}
+    return call(lookup(frame, value.cls, origin), (), fields, frame, origin)
 
 
 def _kernel_function(kernel: Kernel, run: Run) -> Function:

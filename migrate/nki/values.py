@@ -215,6 +215,14 @@ class TensorSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """An argument that is an object of a class which the kernel's file has: its fields by name."""
+
+    cls: str
+    fields: tuple[tuple[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Namespace:
     """A library module as a table of names, never the module itself."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from migrate.budget import Exhausted
+from migrate.numerics.dtypes import DType
 from migrate.pipeline.kernels import nki_kernel, parse_nki
 from migrate.pipeline.run_document import (
     Moved,
@@ -124,9 +126,18 @@ def simulated(
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's scalars as Python's; functions of NumPy and NKI as the operators they stand for."""
+    """NumPy's scalars as Python's; functions of NumPy and NKI as the operators they stand for.
+
+    Objects of data classes are made anew, by the class of that name in the kernel's file.
+    """
     if isinstance(value, np.generic):
         return value.item()
+    if is_dataclass(value) and not isinstance(value, type | DType):
+        from migrate.nki.values import Made
+
+        given = (field.name for field in fields(value) if field.init)
+        held = ((name, _plain(getattr(value, name))) for name in given)
+        return Made(type(value).__name__, tuple(held))
     if isinstance(value, np.ndarray) or not (callable(value) or hasattr(value, "_name")):
         return value
     from migrate.nki.library import resolve

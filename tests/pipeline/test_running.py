@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -358,3 +359,51 @@ def test_progress_is_told_in_instructions(tmp_path):
     assert all(text.startswith("running forever: ") for text in told)
     assert told[-1].endswith(" instructions")
     assert told[-1] != told[0]
+
+
+CONFIGURED = """
+from dataclasses import dataclass
+
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@dataclass(frozen=True)
+class Config:
+    factor: float = 2.0
+    rows: int = 4
+
+    @property
+    def double(self):
+        return 2 * self.factor
+
+
+@nki.jit
+def scaled(x, config):
+    out = nl.ndarray((config.rows, x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.ndarray((config.rows, x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x[0 : config.rows])
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=config.double)
+    nisa.dma_copy(dst=out, src=t)
+    return out
+"""
+
+
+def test_objects_of_a_class_of_the_kernel_s_file(tmp_path):
+    @dataclass
+    class Config:
+        factor: float
+        rows: np.int64
+
+    @dataclass
+    class Other:
+        rows: int
+
+    path = tmp_path / "configured.py"
+    path.write_text(CONFIGURED)
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    found = migrate.run(str(path), "scaled", x, Config(1.5, np.int64(3)))
+    assert np.array_equal(found, 3 * x[:3])
+    with pytest.raises(migrate.SourceError, match="the name Other is not defined"):
+        migrate.run(str(path), "scaled", x, Other(3))
