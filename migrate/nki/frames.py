@@ -150,12 +150,15 @@ class Destination:
     """The tensor that a statement assigns to, offered to the call on its right side.
 
     A call that writes its result there takes it; with `accumulate` only one that adds to
-    what is there may.
+    what is there may.  A call with a mask whose result is in another format leaves the mask for
+    the copy of that result, with the place of the call.
     """
 
     view: View
     accumulate: bool = False
     taken: bool = False
+    mask: object = None
+    origin: Origin | None = None
 
 
 @dataclass(slots=True, eq=False)

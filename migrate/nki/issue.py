@@ -74,7 +74,8 @@ def issue(
             operands.append((parameter.name, operand))
             if isinstance(operand, View):
                 problems.extend(_faults(operand, values.get("oob_mode")))
-                problems.extend(limits.memory(given, parameter.name, parameter.memories))
+                memories = limits.memories(spec.opcode, parameter, legacy=run.legacy)
+                problems.extend(limits.memory(given, parameter.name, memories))
                 problems.extend(limits.partitions(given, parameter.name))
         elif parameter.kind == "tiles":
             several = _several(spec, parameter, value, origin)

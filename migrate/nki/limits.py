@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from migrate.nki import bounds
 from migrate.nki.checks import PARTITIONS, Check, Given
+from migrate.nki.opcodes.spec import Parameter
 from migrate.nki.operators import OPERATORS
 from migrate.nki.values import Member, Memory, OperatorName, Problem
 from migrate.nki.views import block_axes, partition_dimension
 from migrate.numerics.dtypes import DType
+
+
+_EARLIER: Final = {("affine_select", "on_true_tile"): ("sbuf", "psum")}
+"""What NKI 0.1 took besides: the vendor's attention of that version selects from PSUM."""
+
+
+def memories(opcode: str, parameter: Parameter, *, legacy: bool) -> tuple[str, ...]:
+    """Where an operand may be."""
+    earlier = _EARLIER.get((opcode, parameter.name)) if legacy else None
+    return earlier or parameter.memories
 
 
 def memory(given: Given, name: str, allowed: tuple[str, ...]) -> Iterator[Problem]:

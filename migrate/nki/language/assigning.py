@@ -44,7 +44,12 @@ def into(target: Evaluate, compute: Evaluate, node: ast.expr) -> Evaluate:
             found = compute(frame)
         finally:
             run.pending = outer
-        if pending.found is not None and pending.found.taken:
+        place = pending.found
+        if place is not None and place.taken:
+            return WRITTEN
+        if place is not None and place.mask is not None and isinstance(found, View):
+            assert place.origin is not None
+            assign(place.view, found, frame, place.origin, place.mask)
             return WRITTEN
         return found
 
@@ -75,13 +80,13 @@ def onto(
     return execute
 
 
-def assign(place: object, value: object, frame: Frame, origin: Origin) -> None:
-    """Copy a value into a tensor."""
+def assign(place: object, value: object, frame: Frame, origin: Origin, mask: object = None) -> None:
+    """Copy a value into a tensor, where a mask leaves it."""
     if not isinstance(place, View | Masked):
         raise Unsupported(f"assigning to {describe(place)}", origin)
     target = place.view if isinstance(place, Masked) else place
     view = viewed(value, origin)
-    e = Expansion(frame, origin)
+    e = Expansion(frame, origin, mask)
     if not target.buffer.memory.on_chip:
         raise Unsupported("assigning to a tensor in HBM, which nl.store does", origin)
     if view is None:

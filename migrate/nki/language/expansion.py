@@ -84,6 +84,8 @@ class Expansion:
             if fits and wanted in (None, view.dtype) and _same(view, shape):
                 place.taken = True
                 return view
+            if self.legacy and view.buffer.memory.on_chip:
+                place.mask, place.origin = self.mask, self.origin
         return self.tile(shape, wanted or dtype, memory)
 
     def sum_to(self) -> View | None:
