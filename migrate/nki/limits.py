@@ -13,7 +13,6 @@ from migrate.nki.values import Member, Memory, OperatorName, Problem
 from migrate.nki.views import block_axes, partition_dimension
 from migrate.numerics.dtypes import DType
 
-
 _EARLIER: Final = {("affine_select", "on_true_tile"): ("sbuf", "psum")}
 """What NKI 0.1 took besides: the vendor's attention of that version selects from PSUM."""
 
