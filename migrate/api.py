@@ -194,6 +194,7 @@ def run(
     target: Literal["trn1", "trn2", "trn3"] = "trn2",
     order: Order = "blas",
     precision: Precision = "rounded",
+    fma: bool = True,
     nki_version: str | None = None,
     budget: Budget | None = None,
     **named: Any,
@@ -210,21 +211,25 @@ def run(
     last (`sequential`, slow).  `precision` is `rounded` (what the hardware's formats hold),
     `single` (float32, without casts to narrow formats) or `bounded`: real numbers in float64, and
     each float array of an NKI kernel comes back as a pair of those (`value`) and how far a run that
-    rounds may be from them (`bound`).  An `nki_version` that the kernel does not go with is
-    refused; `budget` bounds the run.
+    rounds may be from them (`bound`).  Without `fma` a CUDA kernel's `a * b + c` is rounded
+    twice; by default it is once, as nvcc compiles it.  An `nki_version` that the kernel does not
+    go with is refused; `budget` bounds the run.
 
     Raises `SourceError`, with the line, for what does not fit or cannot be run, and `IndexError`
     for an access outside an array (the places are its notes).  Warns where memory is read that
-    nothing was written to (`UnwrittenRead`), where more is alive at once than SBUF or PSUM hold
+    nothing was written to (`UnwrittenRead`), where a CUDA kernel races or does what else has no
+    defined result (`RunFault`), where more is alive at once than SBUF or PSUM hold
     (`OverCapacity`), and where a tensor is read after another at its addresses was written
     (`Overwritten`).
     """
-    from migrate.pipeline.running import Options, extents
+    from migrate.pipeline.run_options import extents
+    from migrate.pipeline.running import Options
     from migrate.pipeline.running import run as ran
 
     options = Options(
         order=order,
         precision=precision,
+        fma=fma,
         target=target,
         grid=extents(grid if grid is not None else ()),
         nki_version=nki_version,

@@ -159,6 +159,11 @@ def _parser() -> Parser:
         default=[],
         help="a template argument: a number, true, false or a type's name",
     )
+    cuda.add_argument(
+        "--fma",
+        choices=("on", "off"),
+        help="whether a * b + c is rounded once, as nvcc compiles it (default: on)",
+    )
     add_preprocessing(parser)
     nki = parser.add_argument_group("NKI")
     nki.add_argument("--target", choices=("trn1", "trn2", "trn3"), help="default: trn2")
@@ -215,6 +220,7 @@ def _how(
     return Options(
         order=options.order or "blas",
         precision=options.precision,
+        fma=options.fma != "off",
         target=options.target or "trn2",
         grid=extents(parser, "--grid", options.grid) if options.grid else (),
         nki_version=options.nki_version,
@@ -236,7 +242,7 @@ def _ran(
     how: Options,
 ) -> Ran:
     if side == "nki":
-        for option in ("block", "shared", "template", "define", "include"):
+        for option in ("block", "shared", "template", "fma", "define", "include"):
             if getattr(options, option):
                 parser.error(f"{_SHORT.get(option, '--' + option)} is for CUDA kernels")
         from migrate.api import ran_nki

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -26,7 +26,8 @@ class Options:
 
     `order` is how sums are associated (`blas`: as the library does, `sequential`: first to last),
     `precision` the arithmetic: as the hardware rounds, in float32 without casts to narrow
-    formats, or the real numbers with a bound on what rounding may do.  `trace` is how many
+    formats, or the real numbers with a bound on what rounding may do.  With `fma` a CUDA kernel's
+    `a * b + c` is rounded once, as nvcc compiles it by default.  `trace` is how many
     instructions are kept, each told to `on_step`, too; `progress` is told what is being done.
     """
 
@@ -34,6 +35,7 @@ class Options:
     precision: Precision = "rounded"
     target: str = "trn2"
     grid: tuple[int, ...] = ()
+    fma: bool = True
     nki_version: str | None = None
     statistics: bool = False
     trace: int = 0
@@ -86,6 +88,10 @@ class UnwrittenRead(UserWarning):
     """A kernel read memory that nothing had been written to."""
 
 
+class RunFault(UserWarning):
+    """A CUDA kernel did what has no defined result: a race, a barrier that not all reach."""
+
+
 class OverCapacity(UserWarning):
     """More was alive at once than a memory of the chip holds."""
 
@@ -126,6 +132,11 @@ class Outside(Exception):
         """As a sentence with the place."""
         from_ = f" (allocated at {self.allocated})" if self.allocated is not None else ""
         return SourceError(f"{self}{from_}", file=file, where=self.place)
+
+
+def extents(grid: int | Sequence[int]) -> tuple[int, ...]:
+    """A grid as the kernel's own launch may give it: a number, or numbers."""
+    return (grid,) if isinstance(grid, int) else tuple(int(n) for n in grid)
 
 
 def plain_array(value: Any) -> NDArray[Any]:

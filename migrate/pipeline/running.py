@@ -13,26 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from migrate.budget import Exhausted
-from migrate.pipeline.kernels import cuda_kernel
-from migrate.pipeline.run_document import RunDocument, described
 from migrate.pipeline.run_options import (
     Options,
     Outside,
     OverCapacity,
     Overwritten,
     Ran,
+    RunFault,
     UnwrittenRead,
-    by_name,
     plain_array,
     with_bound,
 )
+from migrate.pipeline.running_cuda import called, cuda_ran
 from migrate.pipeline.running_nki import bound_arguments, opened, same_bytes, simulated, whole
-from migrate.pipeline.texts import cuda_program
-from migrate.source import SourceError, read
+from migrate.source import SourceError
 
 if TYPE_CHECKING:
-    from migrate.cuda.parse import Program
     from migrate.nki.simulate import Happening
     from migrate.nki.specialize import Structure
 
@@ -40,9 +36,9 @@ __all__ = [
     "Options",
     "OverCapacity",
     "Overwritten",
+    "RunFault",
     "UnwrittenRead",
     "cuda_ran",
-    "extents",
     "nki_ran",
     "run",
 ]
@@ -70,23 +66,18 @@ def run(
     if not options.grid or block is None:
         raise SourceError("a CUDA kernel needs grid and block", file=file)
     try:
-        return _cuda(
-            file, kernel, args, named, _three(extents(block), file), template, shared, options
+        return called(
+            file,
+            kernel,
+            args,
+            named,
+            block=block,
+            template=template,
+            shared=shared,
+            options=options,
         )
     except Outside as error:
         raise error.told() from None
-
-
-def extents(grid: int | Sequence[int]) -> tuple[int, ...]:
-    """A grid as the kernel's own launch may give it: a number, or numbers."""
-    return (grid,) if isinstance(grid, int) else tuple(int(n) for n in grid)
-
-
-def _three(found: tuple[int, ...], file: str) -> tuple[int, int, int]:
-    if not 1 <= len(found) <= 3:
-        raise SourceError("grid and block have one to three extents", file=file)
-    x, y, z = (*found, 1, 1)[:3]
-    return x, y, z
 
 
 def _nki(
@@ -136,116 +127,3 @@ def nki_ran(file: str, kernel: str | None, args: Mapping[str, Any], options: Opt
     from migrate.pipeline.running_nki import ran
 
     return ran(file, kernel, args, options)
-
-
-def _cuda(
-    file: str,
-    kernel: str | None,
-    args: Sequence[Any],
-    named: Mapping[str, Any],
-    block: tuple[int, int, int],
-    template: Mapping[str, object] | None,
-    shared: int,
-    options: Options,
-) -> None:
-    from migrate.cuda.check import function
-
-    program = cuda_program(read(file), kernel, {}, ())
-    definition = cuda_kernel(program, kernel)
-    parameters = [v.name for v in function(program, definition.name, template).parameters]
-    if len(args) > len(parameters):
-        raise SourceError(
-            f"{definition.name} takes {len(parameters)} arguments, not {len(args)}",
-            file=file,
-            where=definition.span,
-        )
-    values = {**dict(zip(parameters, args, strict=False)), **named}
-    results = _executed(program, definition.name, values, block, template, shared, file, options)
-    for name, content in results.items():
-        given = values.get(name)
-        if isinstance(given, np.ndarray):
-            given[...] = plain_array(content)
-
-
-def cuda_ran(
-    file: str,
-    kernel: str | None,
-    args: Mapping[str, Any],
-    *,
-    block: tuple[int, int, int],
-    template: Mapping[str, object] | None,
-    shared: int,
-    defines: Mapping[str, str] | None = None,
-    include: Sequence[str] = (),
-    options: Options,
-) -> Ran:
-    """See `migrate.api.ran_cuda`."""
-    program = cuda_program(read(file), kernel, defines or {}, tuple(map(Path, include)))
-    name = cuda_kernel(program, kernel).name
-    try:
-        found = _executed(program, name, args, block, template, shared, file, options)
-    except Outside as error:
-        raise error.refusal(file) from None
-    results = by_name(found)
-    document = RunDocument(
-        file=file,
-        kernel=name,
-        side="cuda",
-        precision=options.precision,
-        results=described(results),
-    )
-    return Ran(results, document)
-
-
-def _executed(
-    program: Program,
-    name: str,
-    args: Mapping[str, Any],
-    block: tuple[int, int, int],
-    template: Mapping[str, object] | None,
-    shared: int,
-    file: str,
-    options: Options,
-) -> dict[str, Any]:
-    from migrate.cuda.execute import execute
-    from migrate.cuda.runtime import Fault, Unsupported
-
-    definition = cuda_kernel(program, name)
-    try:
-        execution = execute(
-            program,
-            name,
-            args,
-            _three(options.grid, file),
-            block,
-            domain=options.domain(),
-            template=template,
-            shared_bytes=shared,
-            meter=options.meter(name),
-        )
-    except Unsupported as gap:
-        raise SourceError(gap.reason, file=file, where=gap.span) from None
-    except Fault as fault:
-        if fault.event.kind == "out-of-bounds":
-            event = fault.event
-            index = None
-            if event.index is not None and event.size is not None:
-                index = (event.index, event.size)
-            raise Outside(event.message, event.span, index=index) from None
-        raise SourceError(fault.event.message, file=file, where=fault.event.span) from None
-    except Exhausted as stop:
-        raise SourceError(str(stop), file=file, where=stop.where or definition.span) from None
-    return {
-        parameter: _reshaped(content, np.shape(args[parameter]))
-        for parameter, content in execution.outputs.items()
-    }
-
-
-def _reshaped(content: Any, shape: tuple[int, ...]) -> Any:
-    """An array of device memory in the shape that it was given in."""
-    from migrate.numerics.errors import BoundedValue
-    from migrate.numerics.parts import mapped
-
-    if isinstance(content, BoundedValue):
-        return mapped(content, lambda part: part.reshape(shape))
-    return plain_array(content).reshape(shape)

@@ -132,3 +132,17 @@ def test_equal_arrays_give_equal_bytes():
     assert npz(arrays) == npz(arrays)
     with zipfile.ZipFile(io.BytesIO(npz(arrays))) as archive:
         assert archive.namelist() == ["x.npy", "file.npy"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_products_are_rounded_once_unless_asked(asked):
+    base = ["run", "k.cu::k", "in.npz", "--grid", "1", "--block", "1", "-o", "out.npz"]
+    assert main(base) == OK
+    assert main([*base, "--fma", "off"]) == OK
+    assert [options.fma for *_, options in asked] == [True, False]
+
+
+@pytest.mark.usefixtures("folder", "asked")
+def test_fused_products_are_of_cuda(capsys):
+    assert main(["run", "k.py", "in.npz", "--fma", "off", "-o", "out.npz"]) == USAGE
+    assert "--fma is for CUDA kernels" in capsys.readouterr().err
