@@ -268,6 +268,7 @@ def floors(x):
         ("", {"HW209"}),
         (", where M is a multiple of 128", set()),
         (", where M is a multiple of TILE", set()),
+        (", of which the length L must be divisible by 128", set()),
         (", where M need not be a multiple of 128", {"HW209"}),
     ],
 )

@@ -29,8 +29,11 @@ def scan(text: Text) -> Iterator[Problem]:
         return
     settled = {key for function in text.functions for key in _settled(function)}
     for function in text.functions:
-        for name in multiples(ast.get_docstring(function) or ""):
-            settled.add(ast.dump(_loaded(ast.Name(id=name))))
+        demanded = multiples(ast.get_docstring(function) or "").keys()
+        names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        if demanded - names - {arg.arg for arg in ast.walk(function) if isinstance(arg, ast.arg)}:
+            return  # of which of the extents is open
+        settled.update(ast.dump(_loaded(ast.Name(id=name))) for name in demanded)
     for function in text.functions:
         extents = _extents(function)
         values = _single(function)

@@ -318,6 +318,9 @@ class _Search:
         return self._if_taken(proposal, outcome, sizes)
 
     def _uneven(self, proposal: _Proposal, outcome: Try) -> tuple[_Proposal, Try]:
+        if self.multiples.keys() - proposal.sizes.keys() - {*self.kernel.parameters}:
+            # The docstring speaks of a size by a name that the text does not have.
+            return proposal, outcome
         tiles = tiles_of(outcome.expressions)
         sizes = dict(proposal.sizes)
         for name, cuts in tiles.items():
