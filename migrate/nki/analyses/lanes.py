@@ -33,6 +33,10 @@ SHARE = 0.25
 """Of the time of all such instructions: less is not worth a word."""
 
 
+_QUADRANTS = frozenset({"nc_stream_shuffle"})
+"""What moves rows within 32 partitions: a row for all is moved four times."""
+
+
 @dataclass(slots=True)
 class _Work:
     site: Site
@@ -59,6 +63,8 @@ class Lanes(Base):
     def execute(self, instruction: Instruction) -> None:
         spec = INSTRUCTIONS.get(instruction.opcode)
         if spec is None or not {"vector", "scalar", "gpsimd"}.intersection(spec.engines):
+            return
+        if instruction.opcode in _QUADRANTS:
             return
         views = [
             operand
