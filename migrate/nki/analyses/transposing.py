@@ -133,7 +133,8 @@ def _transposed(instruction: Instruction) -> View | None:
         case "dma_transpose":
             return instruction.view("src")
         case "nc_matmul" if instruction.attribute("is_transpose") is True:
-            return instruction.view("moving")
+            # The moving operand is the identity (nki.isa.nc_transpose).
+            return instruction.view("stationary")
     return None
 
 
