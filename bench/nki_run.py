@@ -4,9 +4,9 @@
 
 A matrix product of 512 x 512 x 512 and a softmax of 4096 x 2048, both in float32.  The kernel is
 parsed once; what is measured is `simulate` in the default order, from its arguments to its
-results, so with specialising.  Kernel and NumPy run in turn in one process, one thread a library,
-and the fastest of the repeats counts for both.  Results must agree.  `--check` ends with exit
-code 1 where a kernel takes more than `LIMIT` times as long.
+results, so with specialising.  Kernel and NumPy run in turn in one process, one thread a library;
+seconds are the processor's, and the fastest of the repeats counts for both.  Results must agree.
+`--check` ends with exit code 1 where a kernel takes more than `LIMIT` times as long.
 """
 
 from __future__ import annotations
@@ -165,10 +165,10 @@ def measured(subject: Subject, repeat: int) -> tuple[float, float]:
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    """What a call gives, and the seconds it takes."""
-    began = time.perf_counter()
+    """What a call gives, and the seconds it takes of a processor."""
+    began = time.process_time()
     found = call()
-    return found, time.perf_counter() - began
+    return found, time.process_time() - began
 
 
 def main() -> int:
