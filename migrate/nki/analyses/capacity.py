@@ -1,8 +1,8 @@
 """How much of SBUF and PSUM is alive at once, in bytes a partition.
 
-A tensor is alive from its first instruction to its last one, in program order.  Those whose length
-is a matter of sizes that were guessed are left out.  Tensors with a
-leading axis of blocks take a partition's share of every block.  What does not fit in SBUF is
+A tensor is alive from its first instruction to its last one, in program order; those whose length
+is a matter of sizes that were guessed are left out.  Of a tensor with axes of blocks (NKI 0.1) each
+block is alive by itself, since the compiler places them.  What does not fit in SBUF is
 moved to HBM and back by the compiler (nki/get-started/about/memory-hierarchy-overview.rst);
 PSUM is handed out in banks of 2 KiB, of which there are 8.
 """
@@ -40,7 +40,7 @@ class Capacity(Base):
 
     def __init__(self, target: str, guessed: frozenset[str] = frozenset()) -> None:
         super().__init__(target, guessed)
-        self._lives: dict[int, _Life] = {}
+        self._lives: dict[tuple[int, int], _Life] = {}
 
     def execute(self, instruction: Instruction) -> None:
         for _, operand in instruction.operands:
@@ -50,19 +50,25 @@ class Capacity(Base):
             rows = operand.buffer.partition
             if self.open(*extents[:rows], *extents[rows + 1 :]):
                 continue
-            life = self._lives.get(operand.buffer.ordinal)
-            if life is None:
-                number = instruction.number
-                self._lives[operand.buffer.ordinal] = _Life(operand.buffer, number, number)
-            else:
-                life.last = instruction.number
+            blocks = list(_blocks(operand))
+            if instruction.opcode == "memset" and len(blocks) > 1:
+                continue  # `nl.zeros` of all blocks: how a sum in each is begun
+            for block in blocks:
+                key = (operand.buffer.ordinal, block)
+                life = self._lives.get(key)
+                if life is None:
+                    number = instruction.number
+                    self._lives[key] = _Life(operand.buffer, number, number)
+                else:
+                    life.last = instruction.number
 
     def problems(self, found: Specialization) -> Iterator[Problem]:
         facts = facts_of(self.target)
         for view in found.returned:
-            life = self._lives.get(view.buffer.ordinal)
-            if life is not None:
-                life.last = found.instructions
+            for block in _blocks(view):
+                life = self._lives.get((view.buffer.ordinal, block))
+                if life is not None:
+                    life.last = found.instructions
         yield from self._beyond(Memory.SBUF, facts.sbuf_bytes_per_partition.value, 1)
         yield from self._beyond(
             Memory.PSUM, facts.psum_bytes_per_partition.value, facts.psum_bank_bytes.value
@@ -82,14 +88,13 @@ class Capacity(Base):
                 closed += 1
             total += _bytes(life.buffer, grain)
             if total > limit:
-                yield _problem(memory, lives, life, total, limit, grain)
+                yield _problem(memory, lives, life, limit, grain)
                 return
 
 
-def _problem(
-    memory: Memory, lives: list[_Life], at: _Life, total: int, limit: int, grain: int
-) -> Problem:
+def _problem(memory: Memory, lives: list[_Life], at: _Life, limit: int, grain: int) -> Problem:
     alive = [life for life in lives if life.first <= at.first <= life.last]
+    total = sum(_bytes(life.buffer, grain) for life in alive)
     alive.sort(key=lambda life: (-_bytes(life.buffer, grain), life.first))
     largest = ", ".join(
         f"{life.buffer.name} {_bytes(life.buffer, grain):,}" for life in alive[:_SHOWN]
@@ -106,8 +111,27 @@ def _problem(
     )
 
 
+def _blocks(view: View) -> Iterator[int]:
+    """The blocks of a tensor that a view is on: 0 where it has no axis of them."""
+    buffer = view.buffer
+    if not buffer.partition:
+        yield 0
+        return
+    size = 1
+    for extent in buffer.shape[buffer.partition :]:
+        size *= max(int(extent.value), 1)
+    if not view.strided or view.dtype.bytes != buffer.dtype.bytes:
+        yield from range(buffer.elements // size)
+        return
+    last = view.offset + sum(
+        (extent - 1) * stride for extent, stride in zip(view.sizes, view.strides, strict=True)
+    )
+    yield from range(view.offset // size, min(last, buffer.elements - 1) // size + 1)
+
+
 def _bytes(buffer: Buffer, grain: int) -> int:
-    """Bytes that a partition holds of a buffer, in whole grains."""
-    rows = int(buffer.shape[buffer.partition].value)
-    own = buffer.elements // max(rows, 1) * buffer.dtype.bytes
+    """Bytes that a partition holds of a block, in whole grains."""
+    own = buffer.dtype.bytes
+    for extent in buffer.shape[buffer.partition + 1 :]:
+        own *= int(extent.value)
     return -(-own // grain) * grain
