@@ -176,6 +176,8 @@ def _advice(first: Instruction, second: Instruction) -> str | None:
         and through
         and second.opcode == "tensor_reduce"
         and _operator(second, "op") == "add"
+        and (total := second.view("dst")) is not None
+        and total.free_elements == 1
         and first.view("reduce_res") is None
         and _idle(first)
     ):
