@@ -70,3 +70,25 @@ def test_pieces_whose_length_is_guessed_are_not_told(shape: str, width: str, tol
 )
 def test_bytes_that_are_guessed_are_not_told(shape: str, factor: str, told: bool) -> None:
     assert ("HW205" in rules(WIDE.format(shape=shape, factor=factor))) is told
+
+
+RANKED = """
+from neuronxcc import nki
+from neuronxcc.nki import language as nl
+
+
+@nki.jit
+def kernel(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in nl.affine_range(x.shape[0]):
+        t = nl.load(x[{index}])
+        nl.store(out[{index}], t)
+    return out
+"""
+
+
+@pytest.mark.parametrize(("index", "told"), [("i", False), ("i, 0:128", True)])
+def test_a_tensor_whose_rank_is_guessed_is_not_told(index: str, told: bool) -> None:
+    (kernel,) = lint_text(RANKED.format(index=index)).kernels
+    assert kernel.complete, kernel.reasons
+    assert ("PERF601" in {finding.rule for finding in kernel.findings}) is told

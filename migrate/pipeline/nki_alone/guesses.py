@@ -262,7 +262,7 @@ def _of_kind(
                     dtype or _format(name),
                     "how it is used",
                     span,
-                    unsaid=parameter.rank is None,
+                    unsaid=parameter.rank is None and parameter.least < rank,
                     plain=dtype is None,
                 )
         case "int":
