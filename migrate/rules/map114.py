@@ -21,7 +21,8 @@ for k in range(rows // 128):
 ```python
 assert rows % 128 == 0
 ```
-where only multiples are meant (a docstring may say so, too: `rows is a multiple of 128`), or a loop that goes up to the shorter last tile:
+where only multiples are meant (a docstring may say so, too: `rows is a multiple of 128`), or a loop
+that goes up to the shorter last tile:
 ```python
 for start in range(0, rows, 128):
     count = min(128, rows - start)
