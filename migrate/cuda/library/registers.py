@@ -51,7 +51,8 @@ def code_of(node: Node, scope: Scope) -> Assembly | str:
 
 def held_types(body: Node, scope: Scope) -> dict[str, Type]:
     """For names in a function's body, the type that inline assembly says their registers have."""
-    if scope.program.expanded.text.find(b"asm", body.start_byte, body.end_byte) < 0:
+    text = scope.program.expanded.text
+    if text.find(b"asm", body.start_byte, body.end_byte) < 0:
         return {}
     found: dict[str, Type | None] = {}
     loaded: list[str] = []
@@ -60,7 +61,11 @@ def held_types(body: Node, scope: Scope) -> dict[str, Type]:
         scope.meter.step()
         node = pending.pop()
         if node.type != "gnu_asm_expression":
-            pending += node.named_children
+            pending += [
+                child
+                for child in node.named_children
+                if text.find(b"asm", child.start_byte, child.end_byte) >= 0
+            ]
             continue
         read = code_of(node, scope)
         if isinstance(read, str):
