@@ -166,7 +166,15 @@ def _identifier(node: Node, scope: Scope) -> Expression:
     found = scope.lookup(text)
     if isinstance(found, Variable) and not isinstance(found.type, Unknown):
         return Name(found, found.type, Place(expanded, start, end))
-    return names.identifier(text, node, scope)
+    # A constant may be one of a constant.
+    scope.meter.step()
+    if scope.depth >= MAX_DEPTH:
+        return scope.opaque(node, f"nested deeper than {MAX_DEPTH} levels")
+    scope.depth += 1
+    try:
+        return names.identifier(text, node, scope)
+    finally:
+        scope.depth -= 1
 
 
 def _missing(node: Node, scope: Scope) -> Expression:

@@ -490,6 +490,8 @@ HEAVY_CUDA = {
         cuda("int q = X;", "constexpr int X = Y; constexpr int Y = X;"),
         "not constant",
     ),
+    "a constant that is itself": (cuda("int q = X;", "constexpr int X = X;"), "not constant"),
+    "an enumerator of itself": (cuda("int q = X;", "enum { X = X };"), "not understood"),
     "a large array": (cuda("float s[1000000000000]; s[0] = 1;"), "stopped after"),
     "a loop without end": (cuda("for (;;) {}"), "kernel.cu:2:"),
     "a loop that threads leave apart": (
