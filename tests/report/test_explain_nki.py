@@ -31,7 +31,7 @@ def test_what_is_checked_of_an_instruction_is_on_its_page():
 
 
 def test_an_instruction_that_is_not_modelled_says_so():
-    assert "not modelled" in explain.page("nisa.quantize_mx").markdown
+    assert "not modelled" in explain.page("nisa.topk").markdown
     assert "not modelled" not in explain.page("nisa.core_barrier").markdown
 
 
