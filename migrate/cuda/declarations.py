@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from tree_sitter import Node
 
 from migrate.cuda import closures, names, objects
@@ -96,9 +95,9 @@ def _declare(
     declarator: Node, base: Type, auto: bool, words: set[str], node: Node, scope: Scope
 ) -> list[Statement]:
     const = bool(words & {"const", "constexpr"})
-    if declarator.type != "identifier" and any(
-        part.type == "structured_binding_declarator"
-        for part in (declarator, *declarator.named_children)
+    if declarator.type in ("init_declarator", "structured_binding_declarator") and (
+        (declarator.child_by_field_name("declarator") or declarator).type
+        == "structured_binding_declarator"
     ):
         return [scope.opaque_statement(node, "a structured binding is not understood")]
     what = declared(declarator, base, scope, extent, const=const)

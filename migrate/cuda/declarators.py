@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 from tree_sitter import Node
 
 from migrate.cuda import traits
@@ -24,8 +24,7 @@ MAX_LEVELS = 16
 """Pointers and arrays around one type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(msgspec.Struct, frozen=True):
     """A name with its type; `reference` for `&` and `&&`."""
 
     name: str

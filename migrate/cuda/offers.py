@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from tree_sitter import Node
 
 from migrate.cuda.ast import (
@@ -34,8 +34,7 @@ from migrate.cuda.types import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """One parameter of an instantiated function; `reference` for one that takes a place."""
 
     name: str

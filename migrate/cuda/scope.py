@@ -260,8 +260,11 @@ class Scope:
 MAX_EXCERPT = 200
 """Characters kept of a text that is not understood."""
 
-_CHANGES = re.compile(rb"[=&({]|\+\+|--|and|_eq")
-"""What a text must have in it to change a variable, be it a call, an assembly or a lambda."""
+_CHANGES = re.compile(
+    rb"(?<![=!<>])=(?!=)|[<>]{2}=|\+\+|--|(?<!&)&(?!&)|[(,]\s*+\w++\s*+[,)]|\{|asm|bitand|_eq|/[/*]"
+)
+"""What a text must have in it to change a variable: an assignment, an address, a call that is
+given a variable, a lambda, an assembly; or a comment, which may stand between."""
 
 _ANYTHING = frozenset({"ERROR", "lambda_expression", "gnu_asm_output_operand_list"})
 """Syntax in which every name may be assigned to."""
