@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from migrate.pipeline.infer_calls import Called, called_sizes
 from migrate.pipeline.infer_case import Guess
 from migrate.pipeline.infer_sizes import (
     Frame,
@@ -22,6 +23,7 @@ from migrate.pipeline.infer_sizes import (
 )
 from migrate.pipeline.infer_trial import Trials
 from migrate.pipeline.kernels import Pair
+from migrate.pipeline.nki_alone.examples import Example, examples
 
 SMALL = 96
 """What a size without a tile of the NKI kernel is kept to where larger ones are refused."""
@@ -36,6 +38,7 @@ class Sizing:
     def __init__(self, pair: Pair, trials: Trials) -> None:
         self.pair = pair
         self.trials = trials
+        self._examples: tuple[Example, ...] | None = None
 
     def bases(self, guess: Guess) -> list[Sizes]:
         """Sizes to try a guess at: those of the case, or small ones."""
@@ -45,6 +48,9 @@ class Sizing:
             return [dict(stated)]
         fixed = self.fixed(guess, self.frame(guess))
         bases = small(names, self.frame(guess))
+        called = self.called(guess)
+        if called is not None:
+            bases.append(called.sizes)
         bases = [{**base, **fixed, **stated} for base in bases]
         return bases or [{**positions(names, {}, {}, self.frame(guess), fixed)[0], **stated}]
 
@@ -84,6 +90,9 @@ class Sizing:
         kernel = self.trials.cuda_kernel(guess, base)
         others = tiles_of_kernel(kernel, guess.subject.grid) if kernel is not None else {}
         tiles, wanted = self._tiled(guess, base, others, fixed)
+        called = self.called(guess)
+        if called is not None and called.sizes not in wanted:
+            wanted.append(called.sizes)
         kept: list[Sizes] = []
         limits: dict[str, str] = {}
         for sizes in wanted:
@@ -99,7 +108,24 @@ class Sizing:
         source = f" ({', '.join(given)} as the launch has it)" if given else ""
         told.append(f"sizes {shown}{about}{source}")
         told += limits.values()
+        if called is not None and called.sizes in kept:
+            at = ", ".join(f"{name} = {value}" for name, value in called.sizes.items())
+            told.append(f"sizes {at} from the call at {called.where}")
         return {name: tuple(sizes[name] for sizes in kept) for name in names}
+
+    def called(self, guess: Guess) -> Called | None:
+        """The sizes of the first call in the NKI file that are all known and small enough."""
+        if self._examples is None:
+            self._examples = examples(self.pair.module, self.pair.nki)
+        stated = self.pair.case.sizes
+        names = tuple(name for name in guess.subject.sizes() if name not in stated)
+        frame = self.frame(guess)
+        fixed = self.fixed(guess, frame)
+        for example in self._examples:
+            found = called_sizes(example, guess, names)
+            if found is not None and frame.admits(found) and {**found, **fixed} == found:
+                return Called(found, f"{example.span.file}:{example.span.start_line}")
+        return None
 
     def _tiled(
         self, guess: Guess, base: Sizes, others: Tiles, fixed: Mapping[str, int]

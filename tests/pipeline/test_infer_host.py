@@ -264,3 +264,36 @@ def test_a_reshape_and_back() -> None:
 )
 def test_what_is_not_understood_decides_nothing(body: str) -> None:
     assert compared(PRODUCT, PRODUCT_NKI + wrapped(body)).verdict == "faithful"
+
+
+MAIN = """
+
+def run(a, b):
+    return product(a.T, b)
+
+
+if __name__ == "__main__":
+    a = np.random.rand(24, 40).astype(np.float32)
+    b = np.random.rand(40, 56)
+    assert np.allclose(run(a, b), a @ b)
+"""
+
+
+def test_the_sizes_of_a_call_in_the_file() -> None:
+    pair = inferred(PRODUCT, PRODUCT_NKI + MAIN)
+    sizes = pair.case.sizes
+    assert list(zip(sizes["m"], sizes["n"], sizes["k"], strict=True))[-1] == (24, 56, 40)
+    assert any(told.startswith("sizes m = 24, n = 56, k = 40 from the call at kernel.py:")
+               for told in pair.inferred)  # fmt: skip
+    assert judged(pair, run="never", budget=Budget()).verdict == "faithful"
+
+
+def test_a_kernel_that_takes_the_sizes_of_its_call_only() -> None:
+    body = PRODUCT_NKI.replace("    out =", "    assert (k, m, n) == (40, 24, 56)\n    out =")
+    pair = inferred(PRODUCT, body + MAIN)
+    assert pair.case.sizes == {"m": (24,), "n": (56,), "k": (40,)}
+
+
+def test_a_call_that_does_not_fit_the_cuda_kernel_gives_no_sizes() -> None:
+    pair = inferred(PRODUCT, PRODUCT_NKI + MAIN.replace("rand(40, 56)", "rand(41, 56)"))
+    assert not any("from the call" in told for told in pair.inferred)
